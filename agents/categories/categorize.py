@@ -4,8 +4,7 @@ Idempotent. Views contain only what derives from existing memories. A command th
 leaves a `Change` and is answered when that has been applied.
 """
 
-from collections.abc import Mapping
-from itertools import islice
+from itertools import chain, islice
 
 from modestream_client.arguments import DeclareCategory, DeleteCategory, GetCategory, ListCategories, RenameCategory
 
@@ -91,7 +90,9 @@ class Categorize:
             self._categories.put(scope, after)
         # Also if nothing is new: the command may have been redelivered after a crash.
         assigned = await self.due_assignments(scope)
-        result = build_category_view(after.categories[wanted.name], self._size(wanted.name, scope, assigned))
+        unchanged = set(self._members.of(scope, [wanted.name])[wanted.name]) - assigned.keys()
+        gained = sum(any(each.name == wanted.name for each in assignments) for assignments in assigned.values())
+        result = build_category_view(after.categories[wanted.name], len(unchanged) + gained)
         if not assigned:
             return CommandResult(result)
         return CommandResult(result, Change(scope=command.scope, action="assign", assigned=assigned, result=result))
@@ -125,12 +126,12 @@ class Categorize:
         shown = []
         for category in taxonomy.all():
             ids = members[category.name]
-            one = build_category_view(category, len(ids))
+            view = build_category_view(category, len(ids))
             if wanted.include_summary:
-                one["summary"] = self._visible(category).summary
+                view["summary"] = self._visible(category).summary
             if wanted.include_items:
-                one["items"] = self._items(category.name, ids)
-            shown.append(one)
+                view["items"] = self._items(category.name, ids)
+            shown.append(view)
         uncategorised = self._members.uncategorised(scope, names)
         return CommandResult({"categories": shown, "uncategorised": uncategorised})
 
@@ -156,8 +157,8 @@ class Categorize:
 
         Also for a category without members: superseded items have categories, and are no members.
         """
-        members = {one for some in self._members.of(command.scope.model_dump(), names).values() for one in some}
-        result = build_category_view(category, len(members))
+        members = self._members.of(command.scope.model_dump(), names).values()
+        result = build_category_view(category, len(set(chain.from_iterable(members))))
         return CommandResult(result, Change(scope=command.scope, action="refile", categories=names, result=result))
 
     async def due_assignments(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
@@ -168,16 +169,11 @@ class Categorize:
         except Unavailable:
             return {}
 
-    def _size(self, name: str, scope: ScopeFields, assigned: Mapping[str, tuple[CategoryAssignment, ...]]) -> int:
-        """Count the members of a category after these items are reassigned."""
-        unchanged = set(self._members.of(scope, [name])[name]) - assigned.keys()
-        return len(unchanged) + sum(any(one.name == name for one in some) for some in assigned.values())
-
     def _visible(self, category: Category) -> Category:
         return visible_category(category, self._memories.get)
 
     def _items(self, name: str, ids: tuple[str, ...] | list[str]) -> list[ResultBody]:
-        read = (self._memories.get(one) for one in ids[:MAX_SHOWN_ITEMS])
+        read = (self._memories.get(memory_id) for memory_id in ids[:MAX_SHOWN_ITEMS])
         return build_item_views(
             [memory for memory in read if memory is not None and memory.superseded_by is None], name
         )

@@ -46,7 +46,7 @@ class CategoryVectors:
 
     async def of(self, taxonomy: Taxonomy, embedder: Embedder) -> dict[str, Matrix]:
         """Return the vectors of all categories by name, each of shape (texts, dim) with at least one row."""
-        matrices = {one.name: await self._of(one, embedder) for one in taxonomy.all()}
+        matrices = {category.name: await self._of(category, embedder) for category in taxonomy.all()}
         return {name: matrix for name, matrix in matrices.items() if len(matrix)}
 
     async def background(self, embedder: Embedder) -> Background:
@@ -144,12 +144,12 @@ class CategoryMatcher:
         """Yield the items with other categories. Reads only their records: reading all would take most of the time."""
         taxonomy = self._categories.get(scope)
         for memory_id, categories in matched.items():
-            if {one.name for one in categories} == known.get(memory_id, set()):
+            if {assignment.name for assignment in categories} == known.get(memory_id, set()):
                 continue
             memory = self._memories.get(memory_id)
             if memory is not None and memory.item is not None:
                 after = reassign_categories(memory.item.categories, categories, taxonomy)
-                if {one.name for one in after} != {one.name for one in memory.item.categories}:
+                if {each.name for each in after} != {each.name for each in memory.item.categories}:
                     yield memory_id, after
 
     async def _match_items(

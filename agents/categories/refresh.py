@@ -45,7 +45,7 @@ class CategoryMedoids:
     async def of(self, ids: Sequence[str], scope: Mapping[str, str], most: int) -> list[Memory]:
         """Return at most `most` of these members, the most typical first; `ids` come newest first."""
         sample = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
-        memories = [memory for one in sample if (memory := self._memories.get(one)) is not None]
+        memories = [memory for memory_id in sample if (memory := self._memories.get(memory_id)) is not None]
         if not memories:
             return []
         counts = Counter(memory.mode for memory in memories)
@@ -117,8 +117,12 @@ class RefreshCategories:
         changed = []
         for category in taxonomy.all():
             ids = members[category.name]
-            model = self._model if ask_model and self._may_ask() else None
-            if not self._is_due(category, len(ids), model):
+            model = self._model if ask_model else None
+            if model is not None and not model.model.available(REFRESH_STEP, REFRESH_ROLE):
+                model = None
+            is_unread = model is not None and len(ids) > 0 and category.profile is None
+            is_broken = not is_current(category, self._memories.get)
+            if not (is_summary_due(category, len(ids)) or is_broken or is_unread):
                 continue
             if allowance.is_over():
                 break
@@ -130,14 +134,9 @@ class RefreshCategories:
     def clear(self, scope: Mapping[str, str]) -> None:
         """Remove summaries and anchors that derive from forgotten memories."""
         before = self._categories.get(scope)
-        after = before.with_categories(*(visible_category(one, self._memories.get) for one in before.all()))
+        after = before.with_categories(*(visible_category(category, self._memories.get) for category in before.all()))
         if after != before:
             self._categories.put(scope, after)
-
-    def _is_due(self, category: Category, size: int, model: SummaryModel | None) -> bool:
-        is_unread = model is not None and size > 0 and category.profile is None
-        is_broken = not is_current(category, self._memories.get)
-        return is_summary_due(category, size) or is_broken or is_unread
 
     def _write(self, made: Category, scope: Mapping[str, str]) -> Category | None:
         """Write one category into the current taxonomy; None if summary and anchors are unchanged."""
@@ -183,9 +182,6 @@ class RefreshCategories:
                 "size": len(ids),
             }
         )
-
-    def _may_ask(self) -> bool:
-        return self._model is not None and self._model.model.available(REFRESH_STEP, REFRESH_ROLE)
 
 
 async def _ask(

@@ -27,7 +27,21 @@ class Admit:
         `not_allowed`, or the code of a limit.
         """
         if isinstance(message, Command):
-            return self._admit_command(message, principal)
+            # Its handler refuses what reaches further: only the handler knows which modes are those of one
+            # project.
+            command = message
+            command = command.by(principal)
+            if command.command in OPERATING_COMMANDS:
+                if self._authorizer is None:
+                    require_operator(principal)
+                else:
+                    self._authorizer.permit_operating(principal)
+                return command
+            if self._authorizer is None:
+                return command
+            needed: Permission = "read" if command.command in READING_COMMANDS else "manage"
+            self._authorizer.permit(principal, needed, command.scope)
+            return command.limited_to(self._authorizer.projects(principal, needed, command.scope))
         if act == "read":
             self._limits.check(message)
         if self._authorizer is None:
@@ -36,24 +50,6 @@ class Admit:
             self._authorizer.permit(principal, act, message.scope)
             return message
         return message.model_copy(update={"scope": self._authorizer.narrow(principal, message.scope)})
-
-    def _admit_command(self, command: Command, principal: str | None) -> Command:
-        """Return a permitted command that knows the projects in which its sender is permitted.
-
-        Its handler refuses what reaches further: only the handler knows which modes are those of one project.
-        """
-        command = command.by(principal)
-        if command.command in OPERATING_COMMANDS:
-            if self._authorizer is None:
-                require_operator(principal)
-            else:
-                self._authorizer.permit_operating(principal)
-            return command
-        if self._authorizer is None:
-            return command
-        act: Permission = "read" if command.command in READING_COMMANDS else "manage"
-        self._authorizer.permit(principal, act, command.scope)
-        return command.limited_to(self._authorizer.projects(principal, act, command.scope))
 
 
 MAX_SHOWN_COMMAND_CHARS = 80

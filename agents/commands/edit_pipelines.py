@@ -46,7 +46,7 @@ class EditPipelines:
         """List the last revisions, latest first."""
         found = self._revisions.latest(parse_arguments(ListRevisions, command).limit)
         return CommandResult(
-            {"current": self._revisions.current().number, "revisions": [one.summary() for one in found]}
+            {"current": self._revisions.current().number, "revisions": [revision.summary() for revision in found]}
         )
 
     async def edit_pipeline(self, command: Command, offset: int) -> CommandResult:
@@ -58,9 +58,11 @@ class EditPipelines:
             topology = await self._checked(apply_edits(current.topology, wanted.edits))
             draft = current.model_copy(update={"topology": topology, "hash": topology.digest})
             return CommandResult({**await self._view(draft), "dry_run": True})
-        return await self._make(
-            command, offset, wanted.expected_revision, lambda one: apply_edits(one.topology, wanted.edits), about
-        )
+
+        def change(current: Revision) -> Topology:
+            return apply_edits(current.topology, wanted.edits)
+
+        return await self._make(command, offset, wanted.expected_revision, change, about)
 
     async def rollback_pipeline(self, command: Command, offset: int) -> CommandResult:
         """Make an earlier revision count again, as a new one: what was in between stays in the list."""

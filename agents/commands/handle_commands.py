@@ -142,7 +142,9 @@ class HandleCommands:
         """List the modes of a scope, its defaults, and the embedders that modes may name."""
         declared, project = self._declared(command), command.scope.project_id
         modes = [build_mode_view(mode, declared, project) for mode in declared.visible((project,))]
-        embedders = [one.model_dump(exclude={"query_prefix", "passage_prefix"}) for one in self._embedders.available()]
+        embedders = [
+            embedder.model_dump(exclude={"query_prefix", "passage_prefix"}) for embedder in self._embedders.available()
+        ]
         return CommandResult({"modes": modes, **_defaults(declared, project), "embedders": embedders})
 
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
@@ -150,11 +152,11 @@ class HandleCommands:
         wanted, declared = parse_arguments(SetMemoryMode, command), self._declared(command)
         require_mode(declared, wanted.mode, command.scope.project_id, "arguments.mode")
         memories = self._named_memories(command, wanted)
-        corrections = self._count_corrections(command, sum(one.mode != wanted.mode for one in memories), offset)
+        corrections = self._count_corrections(command, sum(memory.mode != wanted.mode for memory in memories), offset)
         if wanted.memory_id is not None:
             change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
             return CommandResult({}, change, corrections)
-        ids, result = tuple(one.memory_id for one in memories), {"moved": 0}
+        ids, result = tuple(memory.memory_id for memory in memories), {"moved": 0}
         change = Change(scope=command.scope, action="move", memory_ids=ids, to=wanted.mode, result=result)
         return CommandResult(result, change, corrections)
 
@@ -244,7 +246,8 @@ class HandleCommands:
         if (wanted.memory_id is None) is (wanted.memory_ids is None):
             raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         named = (wanted.memory_id,) if wanted.memory_ids is None else dict.fromkeys(wanted.memory_ids)
-        memories = [memory for one in named if one is not None and (memory := self._find(one, command)) is not None]
+        found = (self._find(memory_id, command) for memory_id in named if memory_id is not None)
+        memories = [memory for memory in found if memory is not None]
         if not memories:
             raise _no_memory("memory_id" if wanted.memory_ids is None else "memory_ids")
         return memories
@@ -278,13 +281,13 @@ def _change_mode(
     action: Any, mode: Mode, declared: ModeDeclarations, command: Command, result: ResultBody, to: str | None = None
 ) -> Change:
     """Return the change of all memories in a mode; a user's mode excludes projects with their own mode of that name."""
-    own = {one.project for one in declared.modes if one.name == mode.name and one.project is not None}
+    others = [each.project for each in declared.modes if each.name == mode.name]
     return Change(
         scope=command.scope,
         action=action,
         mode=mode.name,
         project=mode.project,
-        except_projects=() if mode.project else tuple(sorted(own)),
+        except_projects=() if mode.project else tuple(sorted(set(filter(None, others)))),
         to=to,
         result=result,
     )
@@ -322,7 +325,7 @@ def request_visibility(
     argument = "memory_id" if wanted.memory_ids is None else "memory_ids"
     if wanted.searchable is None and wanted.private is None:
         raise Rejected("invalid_value", "give searchable, private, or both", "arguments.searchable")
-    if item := next((one for one in memories if one.origin == "extracted"), None):
+    if item := next((memory for memory in memories if memory.origin == "extracted"), None):
         message = (
             f"{item.memory_id} is an item and has the visibility of its turns: set that of the turns in its evidence"
         )
@@ -332,7 +335,7 @@ def request_visibility(
         scope=command.scope,
         action="filter",
         memory_id=wanted.memory_id,
-        memory_ids=() if wanted.memory_ids is None else tuple(one.memory_id for one in memories),
+        memory_ids=() if wanted.memory_ids is None else tuple(memory.memory_id for memory in memories),
         searchable=wanted.searchable,
         private=wanted.private,
         result=result,

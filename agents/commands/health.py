@@ -13,7 +13,7 @@ from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.changes import Job, JobProgress
+from schemas.internal.changes import JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names
@@ -84,10 +84,17 @@ class Health:
             | {"former": self._former(boundary, name, visible)}
             for name in names
         }
+        # The last jobs that ended, the newest first, without texts of memories.
+        ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
+        shown = [job.summary() for job in ended if projects is None or job.project in projects]
         return {
             "modes": modes,
-            "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary) if _is_within(tally.job, projects)],
-            "last_jobs": self._last_jobs(boundary, projects),
+            "jobs": [
+                _progress(tally)
+                for tally in self._jobs.under_way(boundary)
+                if projects is None or (not tally.job.all_projects and tally.job.scope.project_id in projects)
+            ],
+            "last_jobs": shown[::-1][:MAX_LAST_JOBS],
             "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
@@ -99,12 +106,6 @@ class Health:
         for index_name in index_names:
             counts = _add(counts, self._words.counts(index_name, projects))
         return counts
-
-    def _last_jobs(self, boundary: str, projects: Collection[str] | None) -> list[dict[str, Any]]:
-        """Return the last jobs that ended, the newest first, without texts of memories."""
-        ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
-        shown = [job.summary() for job in ended if projects is None or job.project in projects]
-        return shown[::-1][:MAX_LAST_JOBS]
 
     def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
         """Report the modes of one name: the user's own and those of projects; `error` names a missing model."""
@@ -123,12 +124,12 @@ class Health:
 
     def _former(self, boundary: str, name: str, visible: Iterable[Mode]) -> dict[str, Any] | None:
         """Report the embedder that a mode had before: whether questions are still ranked by it, and its vectors."""
-        mode = next((one for one in visible if one.name == name and one.former is not None), None)
+        mode = next((mode for mode in visible if mode.name == name and mode.former is not None), None)
         if mode is None or mode.former is None:
             return None
         indexes = list(map(self._words.memory_columns, index_names(boundary)))
-        held = [one.held() & one.of_kind(lambda kind: kind.mode == name).astype(np.bool_) for one in indexes]
-        vectors = sum(int(mask.sum()) for mask in held)
+        in_mode = [columns.of_kind(lambda kind: kind.mode == name).astype(np.bool_) for columns in indexes]
+        vectors = sum(int((columns.held() & mask).sum()) for columns, mask in zip(indexes, in_mode, strict=True))
         serves = self._spaces.former_serves(boundary, mode)
         return {"embedder": mode.former.embedder, "serves": serves, "vectors": vectors}
 
@@ -160,17 +161,12 @@ class Health:
         return f"ready; set aside as damaged and made again: {', '.join(damaged)}" if damaged else "ready"
 
 
-def _add(one: StatusCounts, other: StatusCounts) -> StatusCounts:
-    return {mode: _sum(one.get(mode, {}), other.get(mode, {})) for mode in {**one, **other}}
+def _add(counts: StatusCounts, other: StatusCounts) -> StatusCounts:
+    return {mode: _sum(counts.get(mode, {}), other.get(mode, {})) for mode in {**counts, **other}}
 
 
-def _sum(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
-    return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
-
-
-def _is_within(job: Job, projects: Collection[str] | None) -> bool:
-    """True if the job is one of these projects, None for all."""
-    return projects is None or (not job.all_projects and job.scope.project_id in projects)
+def _sum(counts: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
+    return {status: counts.get(status, 0) + other.get(status, 0) for status in {**counts, **other}}
 
 
 def _progress(tally: JobProgress) -> dict[str, Any]:

@@ -133,8 +133,8 @@ class Deduplicate:
 
     def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """Return the entries of these items to compare, and the events of decayed ones."""
-        found = [self._memories.get(one) for one in ids]
-        items = [one for one in found if one is not None and one.item is not None and one.superseded_by is None]
+        current = [memory for memory_id in ids if (memory := self._memories.get(memory_id)) is not None]
+        items = [memory for memory in current if memory.item is not None and memory.superseded_by is None]
         entries = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
         return entries, [event for item in items if (event := _decay_event(item, run)) is not None]
 
@@ -292,7 +292,7 @@ class Consolidate:
             forgotten = self._memories.is_forgotten(self.memory_id(run, mode, cluster))
             return "refused" if forgotten else due
         sources = (self._memories.get(source.memory_id) for source in cluster.sources)
-        is_complete = all(one is not None and one.superseded_by == known.memory_id for one in sources)
+        is_complete = all(source is not None and source.superseded_by == known.memory_id for source in sources)
         return "done" if is_complete and known.item.run == run.run else due
 
     def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
@@ -333,5 +333,5 @@ class Consolidate:
         memory_id = event.memory.memory_id
         if self._memories.is_forgotten(memory_id):
             return "refused"
-        sources = [self._memories.get(one) for one in event.sources]
+        sources = [self._memories.get(memory_id) for memory_id in event.sources]
         return supersede_state(event, self._memories.get(memory_id), sources)

@@ -6,7 +6,7 @@ sections leave goes to the whole text of the first hits, to hits by rank, then t
 as it is sent, never exceeds the budget without its reserve.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from modestream_client.results import AssembleResult
 from modestream_client.vocabulary import InteractionMode
 
 from agents.context.category_summaries import query_coverage
-from agents.context.packing import PackedPrompt, PromptPacker, PromptSource
+from agents.context.packing import PromptPacker, PromptSource
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
@@ -29,7 +29,7 @@ from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import is_contradicted
 from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
-from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
+from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
 from agents.rules.text.sentences import Span
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, AssembleRequest
@@ -107,7 +107,12 @@ class Assemble:
         passages: dict[str, list[Span]] = {}
         source = self._source(request, summaries, passages)
         packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
-        found, warnings = await self._search(_search_of(request))
+        search = RetrieveRequest(
+            scope=request.scope, query=request.query, mode=request.mode, conversation_id=request.conversation_id
+        )
+        # A context may take more hits than one request may ask for.
+        top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
+        found, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
         passages |= passages_to_show(found.hits)
         with step("retrieve.build_context"):
             interaction, judge_warnings = await self._judge(request)
@@ -117,7 +122,19 @@ class Assemble:
             snapshot = self._snapshots.read(request, mode, found.modes, evidence, readings)
             summaries |= snapshot.summaries
             await _fill(packer, mode, snapshot)
-            result = _result(packer, await packer.prompt(), interaction, snapshot)
+            prompt, content = await packer.prompt(), packer.content
+            result = AssembleResult(
+                messages=prompt.messages,
+                references=prompt.references,
+                sections=content.sections(),
+                interaction_mode=interaction.mode,
+                interaction_confidence=interaction.confidence,
+                budget=scale_budgets(interaction.mode, packer.budget),
+                tokens={"total": prompt.tokens, **content.tokens()},
+                dropped=sorted(content.dropped, key=snapshot.age_of),
+                sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
+                breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
+            )
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     def _source(
@@ -130,7 +147,7 @@ class Assemble:
 
         return PromptSource(
             request,
-            record=lambda one: summaries.get(one) or self._memories.get(one),
+            record=lambda memory_id: summaries.get(memory_id) or self._memories.get(memory_id),
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
             passages=passages,
@@ -155,17 +172,14 @@ class Assemble:
             if request.conversation_id
             else []
         )
-        fallback = _fallback(self._stability())
+        stability = self._stability()
+        fallback = [("interaction_fallback", describe_fallback(stability))] if stability.is_fallback else []
+        judged = [memory for memory_id in turns if (memory := self._memories.get(memory_id)) is not None]
         try:
-            return await self._interaction(request, self._records(turns)), fallback
+            return await self._interaction(request, judged), fallback
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
             return interaction_by_intent(request.query), [("degraded", message), *fallback]
-
-    def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
-        """Return the existing records, in the order of the ids."""
-        found = (self._memories.get(memory_id) for memory_id in memory_ids)
-        return [memory for memory in found if memory is not None]
 
 
 async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSnapshot) -> None:
@@ -189,37 +203,6 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     await packer.offer("rules", demoted, content.left)
     await packer.show_whole(candidates.evidence)
     content.drop(candidates.excluded)
-
-
-def _result(
-    packer: PromptPacker, prompt: PackedPrompt, interaction: Interaction, snapshot: ContextSnapshot
-) -> AssembleResult:
-    content = packer.content
-    return AssembleResult(
-        messages=prompt.messages,
-        references=prompt.references,
-        sections=content.sections(),
-        interaction_mode=interaction.mode,
-        interaction_confidence=interaction.confidence,
-        budget=scale_budgets(interaction.mode, packer.budget),
-        tokens={"total": prompt.tokens, **content.tokens()},
-        dropped=sorted(content.dropped, key=snapshot.age_of),
-        sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
-        breaches=[breach_of(*one) for one in packer.sticky if content.is_missing(one[1])],
-    )
-
-
-def _search_of(request: AssembleRequest) -> RetrieveRequest:
-    search = RetrieveRequest(
-        scope=request.scope, query=request.query, mode=request.mode, conversation_id=request.conversation_id
-    )
-    # A context may take more hits than one request may ask for.
-    return search.model_copy(update={"top_k": max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))})
-
-
-def _fallback(stability: Stability) -> Warnings:
-    """Return a warning while only confident classifications are used."""
-    return [("interaction_fallback", describe_fallback(stability))] if stability.is_fallback else []
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:

@@ -47,18 +47,20 @@ class CategorySummaries:
         for scope in select_scopes(where, self._words.memory_columns(where.boundary)):
             if len(known) >= MAX_MATCHED_CATEGORIES:
                 break
-            known += [(scope, one) for one in self._categories.get(scope).all() if one.summary]
+            known += [(scope, category) for category in self._categories.get(scope).all() if category.summary]
             await pauses.pause_if_due()
         if not known:
             return []
-        texts = [category_text(one) for _, one in known[:MAX_MATCHED_CATEGORIES]]
+        texts = [category_text(category) for _, category in known[:MAX_MATCHED_CATEGORIES]]
         found = match_entries(texts, query_coverage(query, self._words, where.boundary))
-        return [known[one.place] for one in found[:MAX_SHOWN_CATEGORIES]]
+        return [known[match.place] for match in found[:MAX_SHOWN_CATEGORIES]]
 
     def capsules(self, matching: Iterable[ScopedCategory], where: MemoryFilter) -> dict[str, Memory]:
         """Return the capsules by their ids, in this order; of memories in the filter's modes alone."""
-        capsules = (capsule_of(*one, where, self._reader(where)) for one in matching)
-        return {one.memory_id: one for one in islice((one for one in capsules if one is not None), MAX_SUMMARIES)}
+        read = self._reader(where)
+        capsules = (capsule_of(scope, category, where, read) for scope, category in matching)
+        shown = islice((capsule for capsule in capsules if capsule is not None), MAX_SUMMARIES)
+        return {capsule.memory_id: capsule for capsule in shown}
 
     def _reader(self, where: MemoryFilter) -> ReadMemory:
         """Return a reader of the memories in the filter's modes: a summary shows nothing of other modes."""
@@ -74,5 +76,5 @@ def query_coverage(query: str, words: LexicalIndex, boundary: str) -> TermCovera
     """Return the terms with their idf (`agents.rules.index.bm25.idf`)."""
     terms, memory_columns = content_terms(query), words.memory_columns(boundary)
     postings = words.postings(boundary, terms)
-    weights = [idf(len(one.numbers), memory_columns.documents) for one in postings]
+    weights = [idf(len(postings_of_term.numbers), memory_columns.documents) for postings_of_term in postings]
     return TermCoverage(terms, weights, memory_columns.languages())

@@ -77,7 +77,13 @@ class PromptPacker:
         self._tokens = tokens
         self._format = FORMATS[source.request.format]
         self._own = Entry.of_request(source.request.remember, source.now)
-        self._budget = _budget_of(source.request, max_budget_tokens)
+        if source.request.budget_tokens > max_budget_tokens:
+            raise Rejected("invalid_value", f"a budget is at most {max_budget_tokens} tokens", "budget_tokens")
+        budget = source.request.budget_tokens - source.request.reserve_tokens
+        if budget < MIN_BUDGET_TOKENS:
+            message = f"{budget} of {source.request.budget_tokens} tokens are left; leave at least {MIN_BUDGET_TOKENS}"
+            raise Rejected("invalid_value", message, "reserve_tokens")
+        self._budget = budget
         self._room = 0
         self._pauses = Pauses()
         self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses, source.changed_at)
@@ -93,7 +99,12 @@ class PromptPacker:
     async def begin(cls, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> "PromptPacker":
         """Return an empty context. Raises Rejected if the request's own texts exceed the budget."""
         packer = cls(source, tokens, max_budget_tokens)
-        packer._check_own_texts()
+        longest, chars = _own_texts(packer._request)
+        if chars > MAX_CHARS_PER_TOKEN * packer._budget:
+            allowed = f"there is room for {packer._budget} tokens"
+            raise Rejected(
+                "invalid_value", f"{chars} characters without any memory, but {allowed}; shorten it", longest
+            )
         empty = (await packer._counted([])).tokens
         if empty > packer._budget:
             message = f"{empty} tokens without any memory, but there is room for {packer._budget}; shorten it"
@@ -107,13 +118,6 @@ class PromptPacker:
         """The tokens that the prompt may take: the request's budget without its reserve."""
         return self._budget
 
-    def _check_own_texts(self) -> None:
-        """Raise Rejected if the request's own texts have far more characters than the budget has room for."""
-        longest, chars = _own_texts(self._request)
-        if chars > MAX_CHARS_PER_TOKEN * self._budget:
-            message = f"{chars} characters without any memory, but there is room for {self._budget} tokens; shorten it"
-            raise Rejected("invalid_value", message, longest)
-
     async def keep_sticky(
         self, ordered: Sequence[tuple[Invariant, str]], related: Sequence[str], pins: Collection[str]
     ) -> list[str]:
@@ -124,24 +128,20 @@ class PromptPacker:
         """
         labels = {memory_id: invariant.label for invariant, memory_id in ordered}
         sized, unread = await self._sized_sticky(labels, frozenset((*related[:PROTECTED_TOP_K], *pins)))
-        split = split_sticky(self._sizes(ordered, sized, unread), self._budget, related)
-        for one in split.kept:
-            entry = sized.get(one.memory_id)
+        # Of those that are not read, the least that one takes.
+        sizes = dict.fromkeys(unread, MIN_ENTRY_TOKENS[self._request.format])
+        sizes |= {memory_id: entry.tokens for memory_id, entry in sized.items()}
+        sticky = [SizedSticky(invariant, each, sizes[each]) for invariant, each in ordered if each in sizes]
+        split = split_sticky(sticky, self._budget, related)
+        for memory in split.kept:
+            entry = sized.get(memory.memory_id)
             if entry is not None and not self.content.drop_if_repeated(entry):
-                section: Section = "task_state" if one.invariant.kind == "blocking_error" else "rules"
+                section: Section = "task_state" if memory.invariant.kind == "blocking_error" else "rules"
                 self.content.offer(section, [entry], self.content.left)
             await self._pauses.pause_if_due()
         self.content.drop(unread)
-        self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
-        return [one.memory_id for one in split.demoted]
-
-    def _sizes(
-        self, ordered: Iterable[tuple[Invariant, str]], sized: Mapping[str, SizedEntry], unread: Collection[str]
-    ) -> list[SizedSticky]:
-        """Return the sizes of sticky memories; of those that are not read the least that one takes."""
-        sizes = dict.fromkeys(unread, MIN_ENTRY_TOKENS[self._request.format])
-        sizes |= {memory_id: one.tokens for memory_id, one in sized.items()}
-        return [SizedSticky(*one, sizes[one[1]]) for one in ordered if one[1] in sizes]
+        self.sticky = [(memory.invariant, memory.memory_id) for memory in split.kept]
+        return [memory.memory_id for memory in split.demoted]
 
     async def _sized_sticky(
         self, labels: Mapping[str, SentenceLabel], whole: Collection[str]
@@ -151,15 +151,15 @@ class PromptPacker:
         Those of `whole` are whole, of others the sentences with their label.
         """
 
-        def excerpt(one: SizedEntry) -> str | None:
-            memory_id = one.memory.memory_id
-            keeps = memory_id in whole and not self._is_large(one)
-            return None if keeps else excerpt_of(one.memory, labels[memory_id])
+        def excerpt(entry: SizedEntry) -> str | None:
+            memory_id = entry.memory.memory_id
+            keeps = memory_id in whole and not self._is_large(entry)
+            return None if keeps else excerpt_of(entry.memory, labels[memory_id])
 
         unread = list(labels)[::-1]
         memories = self._sticky_memories(unread, max(0, len(labels) - self._worth(self.content.left)))
         sizer = EntrySizer(self._format, self._tokens, excerpt, self._pauses, self._source.changed_at)
-        return {one.memory.memory_id: one async for one in sizer.sized(memories)}, unread
+        return {entry.memory.memory_id: entry async for entry in sizer.sized(memories)}, unread
 
     async def _sticky_memories(self, unread: list[str], left_over: int) -> AsyncIterator[Memory]:
         """Take the last ids and yield their memories, until `left_over` remain or too much was read."""
@@ -188,8 +188,8 @@ class PromptPacker:
         filling = self.content.section(section, room, contiguous=contiguous)
         worth = unknown[: self._worth(filling.reach)]
         async with aclosing(sizer.sized(self._readable(worth, filling, sizer))) as entries:
-            async for one in entries:
-                if not filling.offer(one):
+            async for entry in entries:
+                if not filling.offer(entry):
                     break
         self.content.drop(memory_id for memory_id in unknown if memory_id not in self._gone)
 
@@ -218,13 +218,12 @@ class PromptPacker:
             known = sizer.known(memory_id)
             if known is not None:
                 yield known.memory
-            elif (memory := self._unread(memory_id)) is not None and not self._exceeds(memory, filling):
-                self._offered_chars += text_chars(memory)
-                yield memory
+            elif self._offered_chars < MAX_OFFERED_CHARS:
+                memory = self._record(memory_id)
+                if memory is not None and not self._exceeds(memory, filling):
+                    self._offered_chars += text_chars(memory)
+                    yield memory
             await self._pauses.pause_if_due()
-
-    def _unread(self, memory_id: str) -> Memory | None:
-        return self._record(memory_id) if self._offered_chars < MAX_OFFERED_CHARS else None
 
     def _record(self, memory_id: str) -> Memory | None:
         memory = self._source.record(memory_id)
@@ -257,13 +256,13 @@ class PromptPacker:
         total = sum(await self._tokens.count([message.content for message in messages]))
         return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)
 
-    def _passages(self, one: SizedEntry) -> str | None:
+    def _passages(self, entry: SizedEntry) -> str | None:
         """Return the passages about the query, of a long text that takes too much room."""
-        if not self._is_large(one) or text_chars(one.memory) <= MAX_EXCERPT_CHARS:
+        if not self._is_large(entry) or text_chars(entry.memory) <= MAX_EXCERPT_CHARS:
             return None
-        passages = self._source.passages.get(one.memory.memory_id, ())
-        found = excerpt_of_turn(one.memory, passages)
-        return found or excerpt_about(lexical_text(one.memory), self._source.coverage)
+        passages = self._source.passages.get(entry.memory.memory_id, ())
+        found = excerpt_of_turn(entry.memory, passages)
+        return found or excerpt_about(lexical_text(entry.memory), self._source.coverage)
 
     def _best_passages(self, memory: Memory) -> str | None:
         """Return the passages to show of a long reply that is a hit."""
@@ -280,23 +279,13 @@ async def _one(memory: Memory) -> AsyncIterator[Memory]:
     yield memory
 
 
-def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:
-    if request.budget_tokens > max_budget_tokens:
-        raise Rejected("invalid_value", f"a budget is at most {max_budget_tokens} tokens", "budget_tokens")
-    budget = request.budget_tokens - request.reserve_tokens
-    if budget < MIN_BUDGET_TOKENS:
-        message = f"{budget} of {request.budget_tokens} tokens are left; leave at least {MIN_BUDGET_TOKENS}"
-        raise Rejected("invalid_value", message, "reserve_tokens")
-    return budget
-
-
 def _own_texts(request: AssembleRequest) -> tuple[str, int]:
     """Return the field with most of the request's own text, and the characters of all."""
     sizes = {
         "system_prompt": len(request.system_prompt or ""),
-        "messages": sum(len(one.content) for one in request.messages),
+        "messages": sum(len(message.content) for message in request.messages),
         "prefix": len(request.prefix or ""),
         "suffix": len(request.suffix or ""),
-        "remember": sum(len(one.content) for one in request.remember),
+        "remember": sum(len(text.content) for text in request.remember),
     }
     return max(sizes, key=lambda name: sizes[name]), sum(sizes.values())

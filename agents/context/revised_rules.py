@@ -164,7 +164,10 @@ class RevisedRules:
     ) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns with outdated items, by number, with the labels of their other sentences."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
-        for item in self._outdated(where):
+        # The latest visible items about current state that no longer hold.
+        columns = self._words.memory_columns(item_index_name(where.boundary)).columns
+        mask = columns.superseded & ((columns.labels & CURRENT_STATE_LABELS.value) != 0)
+        for item in filter(is_contradicted, self._latest(mask, where, MAX_OUTDATED_ITEMS)):
             for memory_id in _source_ids(item):
                 items_by_turn[memory_id].append(item)
         chars = 0
@@ -207,8 +210,8 @@ class RevisedRules:
         rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES, of_all_modes=True)
         for number, turn in _latest_turns(visible, rules, memory_columns, texts, MAX_REVISED_TURNS):
             said = int(visible.time_rank[number])
-            after = (one for one in statements if one.time_rank > said and one.scope == turn.scope)
-            later = [sentence for one in after for sentence in one.sentences]
+            in_scope = (statement for statement in statements if statement.scope == turn.scope)
+            later = [text for statement in in_scope if statement.time_rank > said for text in statement.sentences]
             spans = texts.taken_back(turn, taking_back.taken, later, by_number=taking_back.by_number) if later else []
             yield number, texts.lost_labels(turn, spans) & EXPIRING_LABELS
 
@@ -226,12 +229,6 @@ class RevisedRules:
                 number, turn = memory_columns.number_of.get(memory_id), texts.turn(memory_id)
                 if number is not None and turn is not None and turn.reading.status == "model":
                     yield number, label
-
-    def _outdated(self, where: MemoryFilter) -> list[Memory]:
-        """Return the latest visible items about current state that no longer hold."""
-        columns = self._words.memory_columns(item_index_name(where.boundary)).columns
-        mask = columns.superseded & ((columns.labels & CURRENT_STATE_LABELS.value) != 0)
-        return [item for item in self._latest(mask, where, MAX_OUTDATED_ITEMS) if is_contradicted(item)]
 
     def _latest(self, mask: Mask, where: MemoryFilter, most: int) -> list[Memory]:
         """Return the latest visible ones of these items."""
@@ -275,4 +272,4 @@ def _label_at(visible: VisibleSet, number: int) -> SentenceLabel:
 
 
 def _source_ids(item: Memory) -> set[str]:
-    return {one.memory_id for one in item.evidence if one.memory_id}
+    return {quote.memory_id for quote in item.evidence if quote.memory_id}

@@ -57,7 +57,7 @@ class EntrySizer:
     async def sized(self, memories: AsyncIterable[Memory]) -> AsyncGenerator[SizedEntry, None]:
         """Yield the entries of memories in their order, reading no further than is asked for."""
         async for batch in _batches(memories):
-            await self._count([one for one in batch if one.memory_id not in self._sized])
+            await self._count([memory for memory in batch if memory.memory_id not in self._sized])
             for memory in batch:
                 yield self._sized[memory.memory_id]
                 await self._pauses.pause_if_due()
@@ -67,14 +67,14 @@ class EntrySizer:
             [(memory, Entry.of(memory, self._passages(memory), self._changed_at(memory))) for memory in memories]
         )
         cut: list[tuple[Memory, Entry]] = []
-        for one in whole:
-            if not one.entry.excerpt and (text := self._excerpt(one)) is not None:
-                cut.append((one.memory, one.entry._replace(text=text, excerpt=True)))
+        for entry in whole:
+            if not entry.entry.excerpt and (text := self._excerpt(entry)) is not None:
+                cut.append((entry.memory, entry.entry._replace(text=text, excerpt=True)))
             await self._pauses.pause_if_due()
-        self._sized.update((one.memory.memory_id, one) for one in whole)
+        self._sized.update((entry.memory.memory_id, entry) for entry in whole)
         for shorter in await self._size(cut):
             known = self._sized[shorter.memory.memory_id]
-            self._sized[shorter.memory.memory_id] = min(shorter, known, key=lambda one: one.tokens)
+            self._sized[shorter.memory.memory_id] = min(shorter, known, key=lambda entry: entry.tokens)
 
     async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
         if not entries:
@@ -92,7 +92,7 @@ class EntrySizer:
 
 def text_chars(memory: Memory) -> int:
     """Return the characters of a memory's texts."""
-    return len(memory.text) + sum(len(one.text or "") for one in memory.resources)
+    return len(memory.text) + sum(len(resource.text or "") for resource in memory.resources)
 
 
 async def _batches(memories: AsyncIterable[Memory]) -> AsyncIterator[list[Memory]]:

@@ -17,8 +17,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.context.section_candidates import RETENTION_POLICIES, SectionCandidates, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
-from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import MemoryColumns, estimate_turns, last_turns
+from agents.rules.index.memory_columns import estimate_turns, last_turns
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, item_index_name
@@ -121,7 +120,13 @@ class SnapshotReader:
         count = estimate_turns(request.budget_tokens, request.format)
         turns = last_turns(memory_columns, where, request.conversation_id, count)
         age_of = visible_set.age_of(memory_columns)
-        pins = self._visible(request.pins, memory_columns, visible_set.admitted, where)
+        items = self._words.memory_columns(item_index_name(where.boundary))
+        indexes = ((memory_columns, visible_set.admitted), (items, items.admitted(where)))
+        pins = [
+            pin
+            for pin in dict.fromkeys(request.pins)
+            if any(pin in index.number_of and mask[index.number_of[pin]] for index, mask in indexes)
+        ]
         known = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(
@@ -133,13 +138,3 @@ class SnapshotReader:
             summaries={} if self._capsules is None else self._capsules.capsules(readings.categories, where),
             age_of=age_of,
         )
-
-    def _visible(self, pins: Iterable[str], turns: MemoryColumns, admitted: Mask, where: MemoryFilter) -> list[str]:
-        """Return the pins that the request may see, without duplicates: turns, distilled memories and items."""
-        items = self._words.memory_columns(item_index_name(where.boundary))
-        indexes = ((turns, admitted), (items, items.admitted(where)))
-        return [
-            pin
-            for pin in dict.fromkeys(pins)
-            if any(pin in index.number_of and mask[index.number_of[pin]] for index, mask in indexes)
-        ]

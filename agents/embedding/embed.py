@@ -103,13 +103,14 @@ class Embed:
 
         async def restore(some: Sequence[EncodedMemory], partition: int) -> list[Embedded]:
             index = self._indexes.at(partition)
-            due = [one for one in some if one.memory is not None and is_current(one.memory)]
+            due = [encoded for encoded in some if encoded.memory is not None and is_current(encoded.memory)]
             written = await self._upsert_all(index, due)
-            refused = {one.memory_id: one for one in written if one.vectors is None}
+            refused = {encoded.memory_id: encoded for encoded in written if encoded.vectors is None}
             if not refused:
                 return []
             verified = await self._held_vectors.verify(index, refused, (), await index.spaces())
-            return [self._event(one, one.memory, None) for one in verified.values() if one.memory is not None]
+            checked = verified.values()
+            return [self._event(encoded, encoded.memory, None) for encoded in checked if encoded.memory is not None]
 
         return await self._of_each_partition(batch, restore)
 
@@ -120,28 +121,29 @@ class Embed:
 
         async def in_turn(partition: int) -> list[Embedded]:
             async with self._writing[partition]:
-                return await write([one for one in batch if one.partition == partition], partition)
+                return await write([encoded for encoded in batch if encoded.partition == partition], partition)
 
-        partitions = dict.fromkeys(one.partition for one in batch)
+        partitions = dict.fromkeys(encoded.partition for encoded in batch)
         # At the same time, as each waits for the disk. All of them end before one is repeated.
         written = await asyncio.gather(*map(in_turn, partitions), return_exceptions=True)
         return [event for events in written for event in raised_or(events)]
 
     async def _write(self, batch: Sequence[EncodedMemory], partition: int) -> list[Embedded]:
         index = self._indexes.at(partition)
-        latest = {one.memory_id: one for one in batch if not one.is_release}
-        written = {one.memory_id: one for one in await self._upsert_all(index, list(latest.values()))}
+        latest = {encoded.memory_id: encoded for encoded in batch if not encoded.is_release}
+        written = {encoded.memory_id: encoded for encoded in await self._upsert_all(index, list(latest.values()))}
         latest = {memory_id: written[memory_id] for memory_id in latest}
-        besides = await self._upsert_all(index, [one.beside for one in latest.values() if one.beside is not None])
+        due_besides = [encoded.beside for encoded in latest.values() if encoded.beside is not None]
+        besides = await self._upsert_all(index, due_besides)
         collections = await index.spaces()
         latest = await self._held_vectors.verify(index, latest, besides, collections)
         await self._held_vectors.remove_others(index, batch, latest, collections)
         # After the vectors: a category that is declared from now on finds them, and is matched with these items.
-        categories = {memory_id: await self._match_categories(one) for memory_id, one in latest.items()}
+        categories = {memory_id: await self._match_categories(encoded) for memory_id, encoded in latest.items()}
         return [
-            self._event(one, one.memory, categories[memory_id])
-            for memory_id, one in latest.items()
-            if one.memory is not None and one.memory.visibility.searchable
+            self._event(encoded, encoded.memory, categories[memory_id])
+            for memory_id, encoded in latest.items()
+            if encoded.memory is not None and encoded.memory.visibility.searchable
         ]
 
     async def has_written(self, event: Embedded, partition: int) -> bool:
@@ -183,8 +185,8 @@ class Embed:
     async def _upsert_all(self, index: VectorIndex, due: Sequence[EncodedMemory]) -> list[EncodedMemory]:
         """Write the points of each space; those that the index refuses are `failed`."""
         written: list[EncodedMemory] = []
-        for space in dict.fromkeys(one.space for one in due):
-            written += await self._upsert(index, space, [one for one in due if one.space == space])
+        for space in dict.fromkeys(encoded.space for encoded in due):
+            written += await self._upsert(index, space, [encoded for encoded in due if encoded.space == space])
         return written
 
     async def _encode(self, memory: Memory, embedder: Embedder, space: VectorSpace, index: VectorIndex) -> Encoded:
@@ -214,9 +216,21 @@ class Embed:
         if space is None:
             return batch
         points = [
-            _point(one.memory, one.vectors, one.partition)
-            for one in batch
-            if one.vectors is not None and one.memory is not None
+            Point(
+                memory_id=encoded.memory.memory_id,
+                vector=encoded.vectors.pooled,
+                boundary=encoded.memory.index_name,
+                partition=encoded.partition,
+                scope=encoded.memory.scope,
+                mode=encoded.memory.mode,
+                type=encoded.memory.type,
+                occurred_ms=encoded.memory.occurred_ms,
+                content_hash=encoded.memory.content_hash,
+                tokens=encoded.vectors.tokens,
+                passages=encoded.vectors.passages,
+            )
+            for encoded in batch
+            if encoded.vectors is not None and encoded.memory is not None
         ]
         try:
             await index.upsert(space, points)
@@ -225,36 +239,38 @@ class Embed:
         except Exception as problem:
             if len(batch) == 1:
                 return [replace(batch[0], vectors=None, error=_error_text(problem))]
-            return [each for one in batch for each in await self._upsert(index, space, [one])]
+            return [each for encoded in batch for each in await self._upsert(index, space, [encoded])]
         return batch
 
-    async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
+    async def _match_categories(self, encoded: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories that match an item's vector; None if that is unknown."""
-        if one.memory is None or one.vectors is None or one.memory.origin == "said":
+        if encoded.memory is None or encoded.vectors is None or encoded.memory.origin == "said":
             return None
-        if (matcher := self._matcher_at(one.partition)) is None:
+        if (matcher := self._matcher_at(encoded.partition)) is None:
             return None
         try:
-            embedder, space = self._spaces_at(one.partition).of(one.memory)
-            if space != one.space:
+            embedder, space = self._spaces_at(encoded.partition).of(encoded.memory)
+            if space != encoded.space:
                 return None  # The mode's embedder has changed: the memory is embedded again.
-            return await matcher.match(one.memory, one.vectors.pooled, embedder)
+            return await matcher.match(encoded.memory, encoded.vectors.pooled, embedder)
         except (ModelMissing, Rejected):
             return None
 
-    def _event(self, one: EncodedMemory, memory: Memory, categories: tuple[CategoryAssignment, ...] | None) -> Embedded:
-        without_model = one.space is None
+    def _event(
+        self, encoded: EncodedMemory, memory: Memory, categories: tuple[CategoryAssignment, ...] | None
+    ) -> Embedded:
+        without_model = encoded.space is None
         return Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
             latest=memory.latest if memory.origin == "said" else None,
             mode=memory.mode,
-            status="waiting" if without_model else "failed" if one.error else "ready",
-            space=None if one.space is None else one.space.fingerprint.digest,
+            status="waiting" if without_model else "failed" if encoded.error else "ready",
+            space=None if encoded.space is None else encoded.space.fingerprint.digest,
             at=self._clock.now(),
-            error=one.error,
+            error=encoded.error,
             categories=categories,
-            held=one.held,
+            held=encoded.held,
         )
 
 
@@ -268,19 +284,3 @@ def raised_or(result: list[Embedded] | BaseException) -> list[Embedded]:
 def _error_text(problem: Exception) -> str:
     text = str(problem) if isinstance(problem, ModelMissing) else f"{type(problem).__name__}: {problem}"
     return text[:MAX_ERROR_CHARS]
-
-
-def _point(memory: Memory, vectors: Encoded, partition: int) -> Point:
-    return Point(
-        memory_id=memory.memory_id,
-        vector=vectors.pooled,
-        boundary=memory.index_name,
-        partition=partition,
-        scope=memory.scope,
-        mode=memory.mode,
-        type=memory.type,
-        occurred_ms=memory.occurred_ms,
-        content_hash=memory.content_hash,
-        tokens=vectors.tokens,
-        passages=vectors.passages,
-    )

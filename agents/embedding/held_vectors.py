@@ -5,7 +5,7 @@ moved, edited or filtered leaves no vector in any space, and no record needs to 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.modes.vector_spaces import VectorSpaces
@@ -64,33 +64,29 @@ class HeldVectors:
 
         `besides` are vectors that were written with these memories.
         """
-        stored = await self._stored_hashes(index, latest.values(), collections)
-        made = {one.memory_id: (one.place.space,) for one in besides if one.place is not None}
-
-        def held(one: EncodedMemory, memory: Memory) -> tuple[str, ...]:
-            kept = [each for each in one.held if stored[memory.mode, each].get(one.memory_id) == memory.content_hash]
-            return tuple(dict.fromkeys((*made.get(one.memory_id, ()), *kept)))
-
-        return {
-            memory_id: one if one.memory is None else replace(one, held=held(one, one.memory))
-            for memory_id, one in latest.items()
-        }
-
-    async def _stored_hashes(
-        self, index: VectorIndex, memories: Collection[EncodedMemory], collections: Collections
-    ) -> Mapping[tuple[str, str], Mapping[str, str]]:
-        """Return the content hashes in each space that memories hold, by mode and digest."""
+        # The content hashes in each space that the memories hold, by mode and digest.
         wanted: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in memories:
-            if one.memory is not None:
-                for digest in one.held:
-                    wanted[one.memory.mode, digest].append(one.memory_id)
+        for due in latest.values():
+            if due.memory is not None:
+                for digest in due.held:
+                    wanted[due.memory.mode, digest].append(due.memory_id)
         stored: dict[tuple[str, str], Mapping[str, str]] = {}
         for (mode, digest), ids in wanted.items():
             fingerprint = collections.get(collection_name(mode, digest))
             space = None if fingerprint is None else VectorSpace(mode, fingerprint)
             stored[mode, digest] = {} if space is None else await index.hashes(space, ids)
-        return stored
+        made = {beside.memory_id: (beside.place.space,) for beside in besides if beside.place is not None}
+
+        def held(encoded: EncodedMemory, memory: Memory) -> tuple[str, ...]:
+            kept = [
+                each for each in encoded.held if stored[memory.mode, each].get(encoded.memory_id) == memory.content_hash
+            ]
+            return tuple(dict.fromkeys((*made.get(encoded.memory_id, ()), *kept)))
+
+        return {
+            memory_id: encoded if encoded.memory is None else replace(encoded, held=held(encoded, encoded.memory))
+            for memory_id, encoded in latest.items()
+        }
 
     async def remove_others(
         self,
@@ -105,34 +101,39 @@ class HeldVectors:
         had another embedder then, or may be deleted now, and no record has their location.
         """
         modes: defaultdict[str, set[str]] = defaultdict(set)
-        for one in batch:
-            modes[one.memory_id].update(self._modes(one))
-        kept = {one.memory_id: _locations(latest.get(one.memory_id, one)) for one in batch}
+        for encoded in batch:
+            modes[encoded.memory_id].update(self._modes(encoded))
+        kept = {encoded.memory_id: _locations(latest.get(encoded.memory_id, encoded)) for encoded in batch}
         for name, fingerprint in collections.items():
             space = VectorSpace.held_by(name, fingerprint)
             place = VectorLocation(mode=space.mode, space=fingerprint.digest)
-            others = [one for one, concerned in modes.items() if space.mode in concerned and place not in kept[one]]
+            others = [
+                memory_id
+                for memory_id, concerned in modes.items()
+                if space.mode in concerned and place not in kept[memory_id]
+            ]
             if others and (found := await index.hashes(space, others)):
                 await index.delete(space, list(found))
 
-    def _modes(self, one: EncodedMemory) -> set[str]:
+    def _modes(self, encoded: EncodedMemory) -> set[str]:
         """Return the modes in whose collections a memory may have vectors that are no longer wanted."""
-        if one.is_release and self._is_held_again(one):
+        if encoded.is_release and self._is_held_again(encoded):
             return set()
-        places = {place.mode for place in (*one.strays, one.place) if place is not None}
-        return places if one.memory is None else places | {one.memory.mode}
+        places = {place.mode for place in (*encoded.strays, encoded.place) if place is not None}
+        return places if encoded.memory is None else places | {encoded.memory.mode}
 
-    def _is_held_again(self, one: EncodedMemory) -> bool:
+    def _is_held_again(self, encoded: EncodedMemory) -> bool:
         """True if the vectors of a released memory stay: it has changed since, or its mode has a former embedder."""
-        assert one.memory is not None
-        return one.memory.embedding.status != "ready" or self._spaces_at(one.partition).has_former(one.memory)
+        assert encoded.memory is not None
+        spaces = self._spaces_at(encoded.partition)
+        return encoded.memory.embedding.status != "ready" or spaces.has_former(encoded.memory)
 
 
-def _locations(one: EncodedMemory) -> set[VectorLocation]:
+def _locations(encoded: EncodedMemory) -> set[VectorLocation]:
     """Return the locations of the vectors that belong to a memory."""
-    if one.memory is None:
+    if encoded.memory is None:
         return set()
-    if one.is_release:
-        return {place for place in (one.memory.embedding.place,) if place is not None}
-    held = {VectorLocation(mode=one.memory.mode, space=digest) for digest in one.held}
-    return held if one.place is None else held | {one.place}
+    if encoded.is_release:
+        return {place for place in (encoded.memory.embedding.place,) if place is not None}
+    held = {VectorLocation(mode=encoded.memory.mode, space=digest) for digest in encoded.held}
+    return held if encoded.place is None else held | {encoded.place}

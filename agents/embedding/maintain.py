@@ -68,11 +68,11 @@ class Maintain:
     def affected_ids(self, job: Job) -> list[str]:
         """Return the ids of all memories that the job covers: turns, then items."""
         indexes = [self._words.memory_columns(name) for name in index_names(job.scope.boundary)]
-        return [one for each in indexes for one in list_ids_of_job(each, job)]
+        return [memory_id for each in indexes for memory_id in list_ids_of_job(each, job)]
 
     def modes(self, job: Job) -> list[str]:
         """Return the names of a job's modes, without one that was deleted or forgotten since the job began."""
-        visible = self._spaces.visible(job.scope.boundary, _projects(job))
+        visible = self._spaces.visible(job.scope.boundary, None if job.all_projects else (job.scope.project_id,))
         return sorted({mode.name for mode in visible if job.mode in (None, mode.name)})
 
     async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
@@ -106,18 +106,15 @@ class Maintain:
             space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
                 place = VectorLocation(mode=space.mode, space=fingerprint.digest)
-                for memory_id in await self._point_ids(space, job):
+                # By a search without an effective limit.
+                anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
+                most = await self._index.count(space, self._partition)
+                scope = {} if job.all_projects else {field: (value,) for field, value in job.scope.model_dump().items()}
+                wheres = [MemoryFilter(name, scope) for name in index_names(job.scope.boundary)] if most else []
+                nearest = [await self._index.search(space, anywhere, where, most) for where in wheres]
+                for memory_id in [point.memory_id for each in nearest for point in each]:
                     if (found := self._orphan(memory_id, place)) is not None:
                         yield found
-
-    async def _point_ids(self, space: VectorSpace, job: Job) -> list[str]:
-        """Return the ids of the points in a space that the job covers, by a search without an effective limit."""
-        anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
-        most = await self._index.count(space, self._partition)
-        scope = {} if job.all_projects else {field: (value,) for field, value in job.scope.model_dump().items()}
-        wheres = [MemoryFilter(name, scope) for name in index_names(job.scope.boundary)] if most else []
-        found = [await self._index.search(space, anywhere, where, most) for where in wheres]
-        return [one.memory_id for each in found for one in each]
 
     def _orphan(self, memory_id: str, place: VectorLocation) -> Embedded | None:
         memory = self._memories.get(memory_id)
@@ -154,10 +151,5 @@ class Maintain:
             ids = [memory.memory_id for memory in expected]
             space = None if fingerprint is None else VectorSpace(place.mode, fingerprint)
             hashes = {} if space is None else await self._index.hashes(space, ids)
-            missing |= {one.memory_id for one in expected if hashes.get(one.memory_id) != one.content_hash}
+            missing |= {memory.memory_id for memory in expected if hashes.get(memory.memory_id) != memory.content_hash}
         return missing
-
-
-def _projects(job: Job) -> tuple[str, ...] | None:
-    """Return the projects that a job covers, None for all."""
-    return None if job.all_projects else (job.scope.project_id,)

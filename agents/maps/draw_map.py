@@ -22,7 +22,6 @@ from schemas.messages.lists import MAX_POINT_TEXT_CHARS, MapRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, milliseconds_of
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import MemoryExcerpt
 from schemas.state.modes import VectorSpace
 
 RECORDS_AT_ONCE = 200
@@ -55,8 +54,27 @@ class DrawMap:
         """Return result and warnings. Raises Rejected for an undeclared mode, Unavailable without the index."""
         collections = await self._index.spaces()
         stored = [VectorSpace.held_by(name, fingerprint) for name, fingerprint in collections.items()]
-        where = self._where(request)
-        spaces = spaces_by_mode(where.modes or (), stored, self._current(where))
+        boundary, scope = request.scope.boundary, request.scope.fields()
+        declared, projects = self._modes.get(boundary), scope.get(PROJECT_FIELD)
+        if request.mode is None:
+            names = [current_mode(None, declared, projects)]
+        else:
+            names = requested_modes(request.mode, declared, projects)
+        where = MemoryFilter(
+            boundary=boundary,
+            scope=scope,
+            modes=tuple(names),
+            since_ms=None if request.since is None else milliseconds_of(request.since),
+            until_ms=None if request.until is None else milliseconds_of(request.until),
+        )
+        current: dict[str, VectorSpace] = {}
+        for mode in self._spaces.visible(where.boundary, where.scope.get(PROJECT_FIELD)):
+            try:
+                # A project's own mode may have another space besides.
+                current.setdefault(mode.name, self._spaces.resolve(mode)[1])
+            except ModelMissing:
+                continue
+        spaces = spaces_by_mode(where.modes or (), stored, current)
         warnings = self._other_modes(where) if request.mode is None else []
         clouds = self._map_memories.clouds(where, spaces, request.limit)
         return MemoryMap(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
@@ -69,32 +87,6 @@ class DrawMap:
         """Take memories with a new text out of a user's kept maps: they get another place."""
         await self._layouts.outdate(boundary, edited)
 
-    def _where(self, request: MapRequest) -> MemoryFilter:
-        """Return the filter of a request, with the names of its modes."""
-        boundary, scope = request.scope.boundary, request.scope.fields()
-        declared, projects = self._modes.get(boundary), scope.get(PROJECT_FIELD)
-        if request.mode is None:
-            names = [current_mode(None, declared, projects)]
-        else:
-            names = requested_modes(request.mode, declared, projects)
-        return MemoryFilter(
-            boundary=boundary,
-            scope=scope,
-            modes=tuple(names),
-            since_ms=None if request.since is None else milliseconds_of(request.since),
-            until_ms=None if request.until is None else milliseconds_of(request.until),
-        )
-
-    def _current(self, where: MemoryFilter) -> dict[str, VectorSpace]:
-        """Return the space of each mode whose model is loaded; a project's own mode may have another one besides."""
-        found: dict[str, VectorSpace] = {}
-        for mode in self._spaces.visible(where.boundary, where.scope.get(PROJECT_FIELD)):
-            try:
-                found.setdefault(mode.name, self._spaces.resolve(mode)[1])
-            except ModelMissing:
-                continue
-        return found
-
     def _other_modes(self, where: MemoryFilter) -> list[SearchWarning]:
         columns = self._map_memories.columns(where.boundary)
         return warn_other_modes(count_other_modes(columns, where, include_superseded=False))
@@ -105,11 +97,12 @@ class DrawMap:
             return _cloud_of(cloud, space, None, [], cloud.left_out)
         drawn = await self._layouts.draw(boundary, cloud.space, cloud)
         row_of = drawn.layout.rows()
-        placed = [(one, row_of[one]) for one in cloud.shown if one in row_of]
+        placed = [(memory_id, row_of[memory_id]) for memory_id in cloud.shown if memory_id in row_of]
         points = await self._points(placed, drawn.layout)
         # What was read before a pause may be forgotten or moved by now.
-        present = self._map_memories.are_present(boundary, location_of(cloud.space), [one.memory_id for one in points])
-        points = [one for one, is_present in zip(points, present.tolist(), strict=True) if is_present]
+        ids = [point.memory_id for point in points]
+        present = self._map_memories.are_present(boundary, location_of(cloud.space), ids)
+        points = [point for point, is_present in zip(points, present.tolist(), strict=True) if is_present]
         return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
 
     async def _points(self, placed: Iterable[tuple[str, int]], layout: MapLayout) -> list[PlacedMemory]:
@@ -118,22 +111,20 @@ class DrawMap:
         for number, (memory_id, row) in enumerate(placed):
             if (memory := self._memories.excerpt(memory_id)) is not None:
                 x, y = layout.places[row].tolist()
-                points.append(_point_of(memory, x, y))
+                points.append(
+                    PlacedMemory(
+                        memory_id=memory.memory_id,
+                        x=round(x, DECIMALS),
+                        y=round(y, DECIMALS),
+                        conversation_id=memory.conversation_id,
+                        type=memory.type,
+                        occurred_at=iso(memory.occurred_at),
+                        text=memory.text[:MAX_POINT_TEXT_CHARS],
+                    )
+                )
             if number % RECORDS_AT_ONCE == RECORDS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         return points
-
-
-def _point_of(memory: MemoryExcerpt, x: float, y: float) -> PlacedMemory:
-    return PlacedMemory(
-        memory_id=memory.memory_id,
-        x=round(x, DECIMALS),
-        y=round(y, DECIMALS),
-        conversation_id=memory.conversation_id,
-        type=memory.type,
-        occurred_at=iso(memory.occurred_at),
-        text=memory.text[:MAX_POINT_TEXT_CHARS],
-    )
 
 
 def _cloud_of(

@@ -74,7 +74,11 @@ class Layouts:
             layout = None if old is None else self._memories.present_on(boundary, location_of(space), old)
             has_grown = layout is None or layout.has_grown(cloud.total)
             if has_grown and cloud.total <= MAX_AT_ONCE:
-                layout, has_grown = await self._lay_out_now(boundary, space, cloud, layout), False
+                async with self._threads.turn_soon():
+                    ids = self._memories.to_lay_out(boundary, location_of(space))
+                    ids, rows = await read_rows(self._index, space, ids)
+                    places = await self._threads.run(partial(lay_out_from, layout, ids, rows))
+                layout, has_grown = MapLayout.new(ids, places, cloud.total, self._clock.now()), False
             elif has_grown:
                 self._begin(boundary, space, cloud, layout)
             if layout is None:
@@ -95,9 +99,9 @@ class Layouts:
 
     async def outdate(self, boundary: str, memory_ids: Sequence[str]) -> None:
         """Take memories out of the kept maps whose vectors have changed: they get another place."""
-        for key, one in self._waiting.items():
+        for key, waiting in self._waiting.items():
             if key[0] == boundary:
-                one.outdated.update(memory_ids)
+                waiting.outdated.update(memory_ids)
         if not memory_ids or not self._kept.collections(boundary):
             return
         async with self._lock(boundary):
@@ -110,23 +114,15 @@ class Layouts:
         if layout is not old:
             await self._kept.save(boundary, collection, layout)
 
-    async def _lay_out_now(
-        self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None
-    ) -> MapLayout:
-        async with self._threads.turn_soon():
-            ids, rows = await read_rows(self._index, space, self._memories.to_lay_out(boundary, location_of(space)))
-            places = await self._threads.run(partial(lay_out_from, old, ids, rows))
-        return MapLayout.new(ids, places, cloud.total, self._clock.now())
-
     async def _place(self, space: VectorSpace, layout: MapLayout, shown: Sequence[str]) -> MapLayout:
         """Return the map with a place for each shown memory that has a vector; the others stay where they are."""
         row_of = layout.rows()
-        if not (missing := [one for one in shown if one not in row_of]):
+        if not (missing := [memory_id for memory_id in shown if memory_id not in row_of]):
             return layout
         async with self._threads.turn_soon():
             ids, rows = await read_rows(self._index, space, missing)
             laid_out, among = await read_rows(self._index, space, layout.ids[: layout.remaining] if ids else ())
-            places = layout.places[[row_of[one] for one in laid_out]]
+            places = layout.places[[row_of[memory_id] for memory_id in laid_out]]
             placed = await self._threads.run(partial(place_among, rows, among, places))
         return layout.extended(ids, placed) if ids else layout
 
@@ -137,18 +133,18 @@ class Layouts:
 
     async def _project(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> MapLayout:
         """Return the places of a cloud's memories by principal components."""
-        one = self._waiting.get((boundary, space.collection)) or _Waiting()
-        if one.projected is None:
-            one.projected = MapLayout.new([], np.zeros((0, 2), np.float32), cloud.total, self._clock.now())
-        known = frozenset(one.projected.ids)
+        waiting = self._waiting.get((boundary, space.collection)) or _Waiting()
+        if waiting.projected is None:
+            waiting.projected = MapLayout.new([], np.zeros((0, 2), np.float32), cloud.total, self._clock.now())
+        known = frozenset(waiting.projected.ids)
         async with self._threads.turn_soon():
             ids, rows = await read_rows(self._index, space, [each for each in cloud.shown if each not in known])
             if ids:
-                if one.plane is None:
-                    one.plane = await self._threads.run(partial(PrincipalPlane.of, rows))
-                places = await self._threads.run(partial(one.plane.project, rows))
-                one.projected = one.projected.extended(ids, places)
-        return one.projected
+                if waiting.plane is None:
+                    waiting.plane = await self._threads.run(partial(PrincipalPlane.of, rows))
+                places = await self._threads.run(partial(waiting.plane.project, rows))
+                waiting.projected = waiting.projected.extended(ids, places)
+        return waiting.projected
 
     def _begin(self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None) -> None:
         """Begin to lay out a map in the background, unless that is under way."""
@@ -190,8 +186,9 @@ async def read_rows(index: VectorIndex, space: VectorSpace, memory_ids: Sequence
     for start in range(0, len(memory_ids), PAGE_SIZE):
         page = memory_ids[start : start + PAGE_SIZE]
         vectors = await index.pooled(space, page)
-        known = [one for one in page if one in vectors]
+        known = [memory_id for memory_id in page if memory_id in vectors]
         if known:
-            rows[len(found) : len(found) + len(known)] = normalise_rows(np.stack([vectors[one] for one in known]))
+            pooled = np.stack([vectors[memory_id] for memory_id in known])
+            rows[len(found) : len(found) + len(known)] = normalise_rows(pooled)
         found += known
     return found, rows[: len(found)]

@@ -71,7 +71,7 @@ class MapMemories:
         """Return which of these memories belong on the map of a space."""
         columns = self.columns(boundary)
         embedded = np.append(_embedded(columns, place), np.False_)
-        mask: Mask = embedded[[columns.number_of.get(one, -1) for one in memory_ids]]
+        mask: Mask = embedded[[columns.number_of.get(memory_id, -1) for memory_id in memory_ids]]
         return mask
 
     def present_on(self, boundary: str, place: VectorLocation, layout: MapLayout) -> MapLayout:

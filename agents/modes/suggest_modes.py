@@ -144,11 +144,18 @@ class SuggestModes:
         read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS, projects))
         chosen, found = chosen_segments_by_mode(read), []
         for place, undecided in sorted(
-            default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
+            default_segments_by_location(read).items(), key=lambda group: (group[0].mode, group[0].space)
         ):
             if place.mode in modes and sum(map(len, undecided)) >= MIN_GROUP_TURNS:
-                found += await self._suggest(undecided, place, modes, chosen)
-        found.sort(key=lambda one: -sum(map(len, one.turns)))
+                unit, segments = await self._vectors.stored(undecided, place)
+                rows = {
+                    name: await self._vectors.of_mode(mode, chosen.get(name, ()), place, modes[place.mode])
+                    for name, mode in modes.items()
+                    # Similarity to the default mode suppresses no suggestion, unless its turns were chosen explicitly.
+                    if name != place.mode or name in chosen
+                }
+                found += await asyncio.to_thread(_suggest_groups, unit, segments, rows, place.mode)
+        found.sort(key=lambda suggestion: -sum(map(len, suggestion.turns)))
         looked_at = sum(map(len, read))
         return CommandResult({"suggestions": self._view(found, set(modes)), "looked_at": looked_at})
 
@@ -162,54 +169,42 @@ class SuggestModes:
                 await asyncio.sleep(0)
         return [segment for segment in found if segment]
 
-    async def _suggest(
-        self,
-        undecided: Sequence[Segment],
-        place: VectorLocation,
-        modes: Mapping[str, Mode],
-        chosen: Mapping[str, list[Segment]],
-    ) -> list[ModeSuggestion]:
-        """Return the suggestions for the turns with vectors in one location."""
-        unit, segments = await self._vectors.stored(undecided, place)
-        rows = {
-            name: await self._vectors.of_mode(mode, chosen.get(name, ()), place, modes[place.mode])
-            for name, mode in modes.items()
-            # Similarity to the default mode does not suppress a suggestion, unless its turns were chosen explicitly.
-            if name != place.mode or name in chosen
-        }
-        return await asyncio.to_thread(_suggest_groups, unit, segments, rows, place.mode)
-
     def _view(self, found: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
         shown = []
-        for one in found:
-            name = suggest_mode_name(one.terms, taken)
+        for suggestion in found:
+            name = suggest_mode_name(suggestion.terms, taken)
             taken.add(name)
-            nearest = max(one.group.mode_cosines.items(), key=lambda pair: pair[1], default=None)
+            nearest = max(suggestion.group.mode_cosines.items(), key=lambda pair: pair[1], default=None)
+            # The longest turn of each of the most typical segments; read again, as it may be forgotten by now.
+            typical = [max(turns, key=lambda memory: len(memory.text)) for turns in suggestion.turns]
+            current = (self._memories.get(memory.memory_id) for memory in typical)
             shown.append(
                 {
                     "name": name,
-                    "size": sum(map(len, one.turns)),
-                    "terms": list(one.terms),
-                    "in_mode": one.mode,
+                    "size": sum(map(len, suggestion.turns)),
+                    "terms": list(suggestion.terms),
+                    "in_mode": suggestion.mode,
                     "nearest": nearest and {"mode": nearest[0], "cosine": round(nearest[1], 3)},
-                    "examples": self._examples(one),
-                    "memory_ids": [memory.memory_id for turns in one.turns for memory in turns],
+                    "examples": [
+                        {
+                            "memory_id": memory.memory_id,
+                            "text": memory.text[:MAX_EXAMPLE_CHARS],
+                            "occurred_at": iso(memory.occurred_at),
+                        }
+                        for memory in current
+                        if memory is not None
+                    ][:MAX_EXAMPLES],
+                    "memory_ids": [memory.memory_id for turns in suggestion.turns for memory in turns],
                 }
             )
         return shown
-
-    def _examples(self, one: ModeSuggestion) -> list[dict[str, Any]]:
-        """Return the longest turn of each of the most typical segments; read again, as it may be forgotten by now."""
-        typical = [max(turns, key=lambda memory: len(memory.text)) for turns in one.turns]
-        current = (self._memories.get(memory.memory_id) for memory in typical)
-        return [_example(memory) for memory in current if memory is not None][:MAX_EXAMPLES]
 
 
 def _suggest_groups(
     unit: Matrix, segments: Sequence[Segment], rows: Mapping[str, Matrix], mode: str
 ) -> list[ModeSuggestion]:
     """Group segments and find their keywords: one or two tenths of a second of arithmetic."""
-    speakers = {word for turns in segments for one in turns for word in (one.speaker or "").lower().split()}
+    speakers = {word for turns in segments for turn in turns for word in (turn.speaker or "").lower().split()}
     comparable = {name: each for name, each in rows.items() if np.size(each)}
     all_texts = [memory.text for turns in segments for memory in turns]
     found = []
@@ -218,11 +213,3 @@ def _suggest_groups(
         texts = [memory.text for segment in turns for memory in segment]
         found.append(ModeSuggestion(group, turns, mode, top_keywords(texts, all_texts, speakers)))
     return found
-
-
-def _example(memory: Memory) -> dict[str, Any]:
-    return {
-        "memory_id": memory.memory_id,
-        "text": memory.text[:MAX_EXAMPLE_CHARS],
-        "occurred_at": iso(memory.occurred_at),
-    }

@@ -132,7 +132,7 @@ def _joined(passages: Sequence[Encoded]) -> Encoded:
     Scaled to length 1 it would be near to every question about its topic, and long replies would come first: on chats
     with an assistant that finds 4 points less.
     """
-    counts = np.array([len(one.tokens) for one in passages], np.int64)
-    tokens = np.concatenate([one.tokens for one in passages])
-    vectors = PassageVectors(np.stack([one.pooled for one in passages]), counts)
+    counts = np.array([len(passage.tokens) for passage in passages], np.int64)
+    tokens = np.concatenate([passage.tokens for passage in passages])
+    vectors = PassageVectors(np.stack([passage.pooled for passage in passages]), counts)
     return Encoded(vectors.mean(), tokens, passages=vectors)

@@ -3,7 +3,7 @@
 Layers contain only what derives from existing memories. Awaits nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ from agents.rules.categories.taxonomy import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
-from schemas.scopes import ScopeFields
 
 MAX_MEMBERS = 100
 """Records that are read to find the turns behind a layer: a category's summary derives from some eight."""
@@ -69,7 +68,12 @@ class DrillDown:
         if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)
         with step("retrieve.route"):
-            found = self._category_layer(scopes, features, coverage)
+            # Only categories that match the question are checked for missing sources.
+            known = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
+            near = match_entries([category_text(category) for _, category in known], coverage)
+            read = self._memories.get
+            visible = [(known[match.place][0], visible_category(known[match.place][1], read)) for match in near]
+            found = category_layer(visible, features.question, coverage)
         if _suffices(found, "categories", decided):
             yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
         yield DrillDownLevel("items", None, shown, found.shown, above.rests_on | found.rests_on)
@@ -81,20 +85,10 @@ class DrillDown:
         is_private = any(memory is not None and memory.visibility.private for memory in behind)
         return Layers(question, last.intention, last.categories, is_private=is_private)
 
-    def _category_layer(
-        self, scopes: Sequence[ScopeFields], features: QueryFeatures, coverage: TermCoverage
-    ) -> LayerResult:
-        """Return the layer of categories; only those that match the question are checked for missing sources."""
-        known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
-        near = match_entries([category_text(one) for _, one in known], coverage)
-        read = self._memories.get
-        visible = [(known[one.place][0], visible_category(known[one.place][1], read)) for one in near]
-        return category_layer(visible, features.question, coverage)
-
     def _with_turns(self, memory_ids: frozenset[str]) -> frozenset[str]:
         """Return these memories with the turns that they derive from."""
         found = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
-        turns = (one.memory_id for memory in found if memory for one in memory.evidence if one.memory_id)
+        turns = (quote.memory_id for memory in found if memory for quote in memory.evidence if quote.memory_id)
         return memory_ids | frozenset(turns)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
-from modestream_client.hits import Evidence, Hit, Passage
+from modestream_client.hits import Hit, Passage
 
 from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
@@ -54,19 +54,16 @@ class HitDetails:
     def with_details(self, hit: Hit, memory: Memory, *, has_terms: bool) -> Hit:
         """Return a hit with its details; `has_terms`: the turn has a term of the question, so its items may match."""
         if memory.origin == "distilled":
-            return hit.model_copy(update={"evidence": self._evidence(memory)})
+            ids = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
+            texts = {source.memory_id: source.text for source in self._records(list(ids)[:MAX_SOURCES])}
+            missing = set(list(ids)[:MAX_SOURCES]) - set(texts)
+            existing = [quote for quote in memory.evidence if quote.memory_id not in missing]
+            return hit.model_copy(update={"evidence": rank_evidence(existing, texts, self._coverage)})
         if memory.origin == "said" and memory.items and has_terms:
             read = memory.items[: self._left]
             self._left -= len(read)
             return hit.model_copy(update={"items": match_items(self._records(read), self._request, self._coverage)})
         return hit
-
-    def _evidence(self, memory: Memory) -> tuple[Evidence, ...]:
-        """Return the evidence of existing turns, best first."""
-        ids = dict.fromkeys(one.memory_id for one in memory.evidence if one.memory_id is not None)
-        texts = {one.memory_id: one.text for one in self._records(list(ids)[:MAX_SOURCES])}
-        missing = set(list(ids)[:MAX_SOURCES]) - set(texts)
-        return rank_evidence([one for one in memory.evidence if one.memory_id not in missing], texts, self._coverage)
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records that searches find, in the order of the ids."""
@@ -115,8 +112,8 @@ class HitRanker:
         cut = {memory.memory_id: spans for _, memory in found if (spans := memory_passages(memory))}
         # A text that was replaced since has no usable vectors: the index may still have those of the one before.
         embedded = [memory_id for memory_id in cut if features.embedded[memory_columns.number_of[memory_id]]]
-        cosines = part_scores([one for each in nearest for one in each.read_passages], embedded)
-        maxsims = part_scores([one for each in nearest for one in each.read_tokens], embedded)
+        cosines = part_scores([scores for result in nearest for scores in result.read_passages], embedded)
+        maxsims = part_scores([scores for result in nearest for scores in result.read_tokens], embedded)
 
         def passages(memory_id: str) -> tuple[Passage, ...]:
             number, spans = memory_columns.number_of[memory_id], cut[memory_id]

@@ -47,16 +47,11 @@ class LexicalFeatures:
         memory_columns = self.memory_columns()
         if self._cached is not None and self._cached[:2] == (memory_columns, memory_columns.changes):
             return self._cached[2]
-        features = self._count(memory_columns)
-        self._cached = memory_columns, memory_columns.changes, features
-        return features
-
-    def _count(self, memory_columns: MemoryColumns) -> QueryFeatures:
         boundary = self._search.where.boundary
         columns, question, derived = memory_columns.columns, self._search.question, memory_columns.derived()
         postings = self._words.postings(boundary, question.terms)
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
-        return QueryFeatures(
+        features = QueryFeatures(
             question=question,
             derived=derived,
             documents=memory_columns.documents,
@@ -67,3 +62,5 @@ class LexicalFeatures:
             recency=recency(ages_ms, memory_columns.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
             embedded=np.zeros(len(columns.live), np.bool_),
         )
+        self._cached = memory_columns, memory_columns.changes, features
+        return features

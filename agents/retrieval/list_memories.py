@@ -137,7 +137,7 @@ class List:
     def _begin(self, asked: ListFilter) -> Beginning:
         boundary, listed = asked.request.scope.boundary, {part.where.boundary for part in asked.parts}
         turns = [self._words.memory_columns(name).columns for name in turn_index_names(boundary)]
-        began = max(int(one.source[one.conversations != MISSING].max(initial=-1)) for one in turns)
+        began = max(int(columns.source[columns.conversations != MISSING].max(initial=-1)) for columns in turns)
         counted = (self._words.memory_columns(name).changes if name in listed else 0 for name in _names(boundary))
         return Beginning(began, tuple(counted))
 
@@ -160,7 +160,14 @@ class List:
     ) -> ListResult:
         request, after = asked.request, cursor.position if cursor else None
         selected, total = self._selected(asked, beginning), None
-        order = ListedOrder.of(_times(selected), _id_lookup(selected), newest=request.order == "newest")
+        numbers = np.concatenate([part.numbers for part in selected])
+        starts = np.cumsum([0, *(len(part.numbers) for part in selected)])[:-1].tolist()
+
+        def id_at(index: int) -> str:
+            return selected[bisect_right(starts, index) - 1].columns.id_of[int(numbers[index])]
+
+        times = np.concatenate([part.times_ms for part in selected])
+        order = ListedOrder.of(times, id_at, newest=request.order == "newest")
         if request.reads_texts:
             total = cursor.total if cursor else None
             order = await self._with_texts(asked, order, after, slices, count_all=total is None)
@@ -197,7 +204,7 @@ class List:
         if request.reads_texts:
             matching = await self._matching(asked, selected, slices)
             # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
-            selected = [_restricted(one, matching) for one in self._selected(asked, beginning)]
+            selected = [_restricted(part, matching) for part in self._selected(asked, beginning)]
         turns = self._words.memory_columns(request.scope.boundary)
         groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
@@ -270,22 +277,11 @@ def _exact(item: OrderedItem, memory: Memory) -> Position:
 
 
 def _ids(selected: Sequence[Selected]) -> Iterator[str]:
-    return (one.columns.id_of[number] for one in selected for number in one.numbers.tolist())
-
-
-def _id_lookup(selected: Sequence[Selected]) -> Callable[[int], str]:
-    """Return a function from an index among all that is selected to the id."""
-    numbers = np.concatenate([one.numbers for one in selected])
-    starts = np.cumsum([0, *(len(one.numbers) for one in selected)])[:-1].tolist()
-    return lambda index: selected[bisect_right(starts, index) - 1].columns.id_of[int(numbers[index])]
-
-
-def _times(selected: Sequence[Selected]) -> IntArray:
-    return np.concatenate([one.times_ms for one in selected])
+    return (part.columns.id_of[number] for part in selected for number in part.numbers.tolist())
 
 
 def _restricted(selected: Selected, memory_ids: Collection[str]) -> Selected:
-    at = np.array([one in memory_ids for one in _ids([selected])], np.bool_)
+    at = np.array([memory_id in memory_ids for memory_id in _ids([selected])], np.bool_)
     return Selected(selected.columns, selected.numbers[at], selected.times_ms[at])
 
 

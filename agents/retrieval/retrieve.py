@@ -30,7 +30,6 @@ from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
 from agents.rules.answer.drill_down import Depth, Layers
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
-from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
 from agents.rules.ranking.weights import RankingWeights
@@ -49,11 +48,11 @@ class _Found(NamedTuple):
 
     @property
     def method(self) -> FusionMethod:
-        return choose_fusion_method([one.status for one in self.nearest])
+        return choose_fusion_method([result.status for result in self.nearest])
 
     @property
     def strategy(self) -> Strategy:
-        return strategy_of([one.status for one in self.nearest])
+        return strategy_of([result.status for result in self.nearest])
 
     def among(self, memory_ids: frozenset[str] | None) -> "_Found":
         return self if memory_ids is None else self._replace(search=self.search.restricted_to(memory_ids))
@@ -115,13 +114,18 @@ class Retrieve:
         with step("retrieve.recall"):
             parts = [await self._found(search) for search in self._searches(request)]
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
-        level, hits, candidates = self._first_sufficient(parts, request, decided, bare=bare)
+        # The topmost layer that is sufficient and has a visible memory; otherwise the items.
+        for level in self._levels(parts, request, decided):
+            with step("retrieve.rank"):
+                hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
+            if hits or level.within is None:
+                break
         warnings = self._warnings(parts)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(
             hits=hits,
             modes=parts[0].search.modes,
-            strategy=next((one.strategy for one in parts if one.strategy != "hybrid"), "hybrid"),
+            strategy=next((part.strategy for part in parts if part.strategy != "hybrid"), "hybrid"),
             intention=level.intention,
             categories=level.categories,
             diagnostics={"candidates": candidates, "took_ms": took_ms, "method": parts[0].method, "depth": level.depth},
@@ -141,17 +145,6 @@ class Retrieve:
         words = LexicalFeatures(self._words, self._clock, search, self._model)
         return _Found(search, words, await self._vectors.nearest(search, words))
 
-    def _first_sufficient(
-        self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None, *, bare: bool
-    ) -> tuple[DrillDownLevel, list[Hit], int]:
-        """Return the topmost layer that is sufficient and has a visible memory; otherwise the items."""
-        for level in self._levels(parts, request, decided):
-            with step("retrieve.rank"):
-                hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
-            if hits or level.within is None:
-                break
-        return level, hits, candidates
-
     def _levels(
         self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None
     ) -> Iterable[DrillDownLevel]:
@@ -164,7 +157,7 @@ class Retrieve:
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """Return the best hits of all parts by score, ties by id, and the number of candidates."""
-        found = [self._hits.best(one.search, one.words, one.nearest, one.method, bare=bare) for one in parts]
+        found = [self._hits.best(part.search, part.words, part.nearest, part.method, bare=bare) for part in parts]
         candidates = sum(count for _, count in found)
         if len(found) == 1:
             return found[0][0], candidates
@@ -173,25 +166,23 @@ class Retrieve:
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
-        reasons = [(one.mode_search.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
+        reasons = [
+            (result.mode_search.mode.name, result.missing)
+            for part in parts
+            for result in part.nearest
+            if result.missing
+        ]
         warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
         warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:
-            warnings += warn_other_modes(
-                _count_other_modes([(one.search, one.words.memory_columns()) for one in parts])
-            )
+            # A window's turns are left out.
+            counts: Counter[str] = Counter()
+            for search, columns in [(part.search, part.words.memory_columns()) for part in parts]:
+                if search.within is None:
+                    superseded = search.request.include_superseded
+                    counts.update(count_other_modes(columns, search.where, include_superseded=superseded))
+            warnings += warn_other_modes(counts)
         return warnings
-
-
-def _count_other_modes(parts: Iterable[tuple[SearchPlan, MemoryColumns]]) -> Counter[str]:
-    """Count by mode the memories that the request would find in other modes; a window's turns are left out."""
-    counts: Counter[str] = Counter()
-    for search, columns in parts:
-        if search.within is None:
-            counts.update(
-                count_other_modes(columns, search.where, include_superseded=search.request.include_superseded)
-            )
-    return counts
 
 
 RECEIVE, RANK, RERANK = "retrieve.receive", "retrieve.rank", "retrieve.rerank"
@@ -211,7 +202,8 @@ class SearchWithOwnSteps:
         if not self.changes_query:
             return request, []
         query = await self._pipelines.run_own(RECEIVE, {"query": request.query})
-        return request.model_copy(update={"query": query.value}), [(one.code, one.message) for one in query.warnings]
+        warnings = [(warning.code, warning.message) for warning in query.warnings]
+        return request.model_copy(update={"query": query.value}), warnings
 
     async def answer(self, received: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
         """Return result and warnings of a request after `receive`, as `Retrieve.answer`."""
@@ -240,5 +232,5 @@ class SearchWithOwnSteps:
         if not self._pipelines.has_own(place):
             return result, []
         own = await self._pipelines.run_own(place, {"query": request.query, "hits": result.hits})
-        warnings = [(one.code, one.message) for one in own.warnings]
+        warnings = [(warning.code, warning.message) for warning in own.warnings]
         return result.model_copy(update={"hits": own.value[: request.top_k]}), warnings

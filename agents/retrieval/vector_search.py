@@ -60,7 +60,7 @@ async def encode_query(
     encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object], boundary: str = ""
 ) -> Mapping[EncoderKey, EncodingResult]:
     """Embed a question once by every model; runs `meanwhile` while the models work."""
-    models = {one.key: one.model for one in encoders}
+    models = {encoder.key: encoder.model for encoder in encoders}
     tasks = [asyncio.ensure_future(_encode(model, text, boundary)) for model in models.values()]
     # Let the tasks run until they wait for the models.
     await asyncio.sleep(0)
@@ -73,11 +73,11 @@ def usable_encodings(
     encoders: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
 ) -> Mapping[bool, Encoded]:
     """Return a mode's encodings by `cross_lingual`. Raises the failure of its first encoder; ignores others."""
-    found = {one.cross_lingual: questions[one.key] for one in encoders}
+    found = {encoder.cross_lingual: questions[encoder.key] for encoder in encoders}
     first = questions[encoders[0].key]
     if not isinstance(first, Encoded):
         raise first
-    return {cross_lingual: one for cross_lingual, one in found.items() if isinstance(one, Encoded)}
+    return {cross_lingual: encoded for cross_lingual, encoded in found.items() if isinstance(encoded, Encoded)}
 
 
 async def _encode(model: Embedder, text: str, boundary: str) -> EncodingResult:
@@ -166,16 +166,16 @@ class VectorSearch:
         prepared: list[_PreparedSearch] = []
         async for part in self._paced(search.mode_searches):
             prepared += [self._prepare(mode_search, memory_columns, search) for mode_search in part]
-        if any(one.nearest.status == "unavailable" for one in prepared):
-            return [one.nearest for one in prepared]
-        encoders = [reader for one in prepared for reader in one.encoders]
+        if any(mode_search.nearest.status == "unavailable" for mode_search in prepared):
+            return [mode_search.nearest for mode_search in prepared]
+        encoders = [reader for mode_search in prepared for reader in mode_search.encoders]
         encoded = await encode_query(encoders, search.question.text, words.prepare, search.request.scope.boundary)
         questions = {key: weigh_tokens(question, search, words) for key, question in encoded.items()}
-        plans = [self._plan(one, questions, search, words) for one in prepared]
+        plans = [self._plan(mode_search, questions, search, words) for mode_search in prepared]
         reads = await self._vectors.read_ahead([plan for plan in plans if plan is not None])
         results: list[ModeSearchResult] = []
         async for some in self._paced(list(zip(prepared, plans, strict=True))):
-            found = [self._found(one, plan, reads, questions, search, words) for one, plan in some]
+            found = [self._found(mode_search, plan, reads, questions, search, words) for mode_search, plan in some]
             results += await _gather(found)
         return results
 
@@ -231,15 +231,15 @@ class VectorSearch:
 
     async def _found(
         self,
-        one: _PreparedSearch,
+        prepared: _PreparedSearch,
         plan: PlannedSearch | None,
         reads: VectorReads,
         questions: Mapping[EncoderKey, EncodingResult],
         search: SearchPlan,
         words: LexicalFeatures,
     ) -> ModeSearchResult:
-        if one.space is None:
-            return one.nearest
+        if prepared.space is None:
+            return prepared.nearest
         columns, foreign = words.memory_columns(), search.question.foreign
         bias = CROSS_LINGUAL_BIAS[foreign]
 
@@ -247,20 +247,25 @@ class VectorSearch:
             return merge_cross_lingual(found, columns, foreign=foreign, bias=offset, limit=limit) if found else ()
 
         try:
-            asked = usable_encodings(one.encoders, questions)
-            nearest = merged(await self._dense(one, one.space, reads, asked), bias.dense, one.dense_limit)
-            candidates = self._candidates_of(one, plan, search, words, nearest)
+            asked = usable_encodings(prepared.encoders, questions)
+            where = prepared.nearest.mode_search.where
+            calls = [
+                reads.search(prepared.space, question.pooled, where, prepared.dense_limit)
+                for question in asked.values()
+            ]
+            nearest = merged(dict(zip(asked, await _gather(calls), strict=True)), bias.dense, prepared.dense_limit)
+            candidates = self._candidates_of(prepared, plan, search, words, nearest)
             limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
-            passages = await self._passages(one, one.space, reads, asked, candidates, limit)
+            passages = await self._passages(prepared, prepared.space, reads, asked, candidates, limit)
             groups = (
                 {} if candidates is None or len(asked) == 1 else split_by_language(candidates, columns, foreign=foreign)
             )
             among = {crosses: groups.get(crosses, candidates) for crosses in asked}
-            maxsim = await self._maxsim(one, one.space, reads, asked, among, limit)
+            maxsim = await self._maxsim(prepared, prepared.space, reads, asked, among, limit)
         except (ModelMissing, Unavailable) as failure:
-            return replace(one.nearest, status="unavailable", missing=str(failure))
+            return replace(prepared.nearest, status="unavailable", missing=str(failure))
         return replace(
-            one.nearest,
+            prepared.nearest,
             found=nearest,
             maxsim=merged(maxsim, bias.maxsim, limit),
             passages=merged(passages, bias.dense, limit),
@@ -270,7 +275,7 @@ class VectorSearch:
 
     def _plan(
         self,
-        one: _PreparedSearch,
+        prepared: _PreparedSearch,
         questions: Mapping[EncoderKey, EncodingResult],
         search: SearchPlan,
         words: LexicalFeatures,
@@ -280,48 +285,40 @@ class VectorSearch:
         Candidates of late interaction are known ahead by words alone. Where a read is a round trip, the server adds the
         nearest to them, without their neighbours: that costs no recall (`docs/decisions/0028-one-query-a-question.md`).
         """
-        if one.space is None:
+        if prepared.space is None:
             return None
         try:
-            asked = tuple(usable_encodings(one.encoders, questions).values())
+            asked = tuple(usable_encodings(prepared.encoders, questions).values())
         except (ModelMissing, Unavailable):
             return None
-        plan = PlannedSearch(one.space, asked, one.nearest.mode_search.where, one.dense_limit)
-        if not one.space.fingerprint.token_dim or (one.many and not self._vectors.is_remote):
+        plan = PlannedSearch(prepared.space, asked, prepared.nearest.mode_search.where, prepared.dense_limit)
+        if not prepared.space.fingerprint.token_dim or (prepared.many and not self._vectors.is_remote):
             return plan
         return replace(
             plan,
             maxsim_limit=MAXSIM_FULL_SCAN_LIMIT,
-            passage_limit=None if one.space.fingerprint.passages is None else MAXSIM_FULL_SCAN_LIMIT,
-            candidates=_candidates((), one, search, words) if one.many else None,
+            passage_limit=None if prepared.space.fingerprint.passages is None else MAXSIM_FULL_SCAN_LIMIT,
+            candidates=_candidates((), prepared, search, words) if prepared.many else None,
         )
-
-    async def _dense(
-        self, one: _PreparedSearch, space: VectorSpace, reads: VectorReads, asked: Mapping[bool, Encoded]
-    ) -> Mapping[bool, Sequence[Scored]]:
-        """Return the best by cosine with each model's question."""
-        where = one.nearest.mode_search.where
-        calls = [reads.search(space, question.pooled, where, one.dense_limit) for question in asked.values()]
-        return dict(zip(asked, await _gather(calls), strict=True))
 
     def _candidates_of(
         self,
-        one: _PreparedSearch,
+        prepared: _PreparedSearch,
         plan: PlannedSearch | None,
         search: SearchPlan,
         words: LexicalFeatures,
         found: Sequence[Scored],
     ) -> Sequence[str] | None:
         """Return the memories that are compared passage by passage and token by token; None for all of few."""
-        if not one.many:
+        if not prepared.many:
             return None
         near = Nearest.of(found).memory_ids
         by_words = None if plan is None else plan.candidates
-        return _candidates(near, one, search, words) if by_words is None else _joined(by_words, near, words)
+        return _candidates(near, prepared, search, words) if by_words is None else _joined(by_words, near, words)
 
     async def _passages(
         self,
-        one: _PreparedSearch,
+        prepared: _PreparedSearch,
         space: VectorSpace,
         reads: VectorReads,
         asked: Mapping[bool, Encoded],
@@ -331,13 +328,13 @@ class VectorSearch:
         """Return the cut texts with the nearest passages by each model's question, of all memories or of some."""
         if space.fingerprint.passages is None:
             return {}
-        where = one.nearest.mode_search.where
+        where = prepared.nearest.mode_search.where
         calls = [reads.search_passages(space, question.pooled, where, limit, among) for question in asked.values()]
         return dict(zip(asked, await _gather(calls), strict=True))
 
     async def _maxsim(
         self,
-        one: _PreparedSearch,
+        prepared: _PreparedSearch,
         space: VectorSpace,
         reads: VectorReads,
         asked: Mapping[bool, Encoded],
@@ -347,7 +344,7 @@ class VectorSearch:
         """Return the best by late interaction with each model's question, of all memories or of some."""
         if not space.fingerprint.token_dim:
             return {}
-        where = one.nearest.mode_search.where
+        where = prepared.nearest.mode_search.where
         calls = [
             reads.maxsim(space, question.tokens, where, limit, among[crosses], question.pooled)
             for crosses, question in asked.items()
@@ -355,17 +352,21 @@ class VectorSearch:
         return dict(zip(asked, await _gather(calls), strict=True))
 
 
-def _candidates(near: Sequence[str], one: _PreparedSearch, search: SearchPlan, words: LexicalFeatures) -> list[str]:
+def _candidates(
+    near: Sequence[str], prepared: _PreparedSearch, search: SearchPlan, words: LexicalFeatures
+) -> list[str]:
     """Return the candidates of late interaction, which include the neighbours of `near`."""
     columns = words.memory_columns()
-    admitted = columns.admitted(one.nearest.mode_search.where, include_superseded=search.request.include_superseded)
+    admitted = columns.admitted(
+        prepared.nearest.mode_search.where, include_superseded=search.request.include_superseded
+    )
     return select_candidates(near, words.now().lexical, columns, admitted)
 
 
 def _joined(by_words: Sequence[str], near: Sequence[str], words: LexicalFeatures) -> list[str]:
     """Return the candidates that were sent ahead with those that the server added to them."""
     known = words.memory_columns().number_of
-    return list(dict.fromkeys([*by_words, *(one for one in near if one in known)]))
+    return list(dict.fromkeys([*by_words, *(memory_id for memory_id in near if memory_id in known)]))
 
 
 async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:

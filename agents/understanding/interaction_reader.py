@@ -70,14 +70,11 @@ class InteractionReader:
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         try:
             async with asyncio.timeout(HISTORY_TIMEOUT_S):
-                history = [await self._stored_interaction(turn) for turn in users]
+                # A turn that has just been stored may still have to be classified.
+                history = [turn.reading.interaction or apply_threshold(await self.read(turn)) for turn in users]
         except TimeoutError as late:
             raise Unavailable("the last turns are not classified yet") from late
         return smooth_interaction(current, history, is_unstable=stability().is_fallback)
-
-    async def _stored_interaction(self, turn: Memory) -> Interaction:
-        """Return a turn's interaction mode; a turn that has just been stored may still have to be classified."""
-        return turn.reading.interaction or apply_threshold(await self.read(turn))
 
 
 class AssessStability:

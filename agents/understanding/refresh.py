@@ -91,7 +91,7 @@ class Refresh:
 
     def is_due_by_rules(self, memory: Memory, job: Job, found: Sequence[ExtractedItem]) -> bool:
         """True if the rules find other items in a turn than it has."""
-        items = [item for one in memory.items if (item := self._memories.get(one)) is not None]
+        items = [item for item_id in memory.items if (item := self._memories.get(item_id)) is not None]
         supports = supports_of(memory, found)
         return is_of_earlier_revision(memory, job, self._understand.revision) or is_due_by_rules(
             memory, supports, items, self._memories.get, self._memories.is_forgotten

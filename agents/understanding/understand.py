@@ -5,7 +5,7 @@ for a model: without an answer it stays `pending` on the record and is asked aga
 never an instruction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -128,6 +128,17 @@ class Understand:
         return {f"e{number}": item for number, item in enumerate(near, 1)}
 
     def _prompt(self, memory: Memory, earlier: Mapping[str, Memory]) -> Prompt:
+        # The previous turns that a model may read, oldest first.
+        where = MemoryFilter(
+            boundary=memory.boundary,
+            scope={name: (value,) for name, value in memory.scope.items()},
+            until_ms=memory.occurred_ms + 1,
+        )
+        latest = self._words.memory_columns(memory.boundary).latest(
+            where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
+        )
+        before = [self._memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
+        turns = [turn for turn in before if turn is not None and self.may_ask(turn)][-MAX_RECENT_TURNS:]
         return build_understanding_prompt(
             self._template.text,
             self._template.version,
@@ -136,8 +147,8 @@ class Understand:
             speaker=memory.speaker,
             occurred_at=memory.occurred_at,
             modes=self._modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
-            recent=self._recent(memory),
-            categories=[(one.name, one.description) for one in self._taxonomy(memory).all()],
+            recent=[RecentTurn(role=turn.role or "user", mode=turn.mode, text=turn.text) for turn in turns],
+            categories=[(category.name, category.description) for category in self._taxonomy(memory).all()],
             earlier=earlier,
         )
 
@@ -160,20 +171,6 @@ class Understand:
         if not found.categories:
             return found
         return found.model_copy(update={"categories": keep_known_categories(found.categories, self._taxonomy(memory))})
-
-    def _recent(self, memory: Memory) -> Sequence[RecentTurn]:
-        """Return the previous turns of the conversation that a model may read, oldest first."""
-        where = MemoryFilter(
-            boundary=memory.boundary,
-            scope={name: (value,) for name, value in memory.scope.items()},
-            until_ms=memory.occurred_ms + 1,
-        )
-        latest = self._words.memory_columns(memory.boundary).latest(
-            where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
-        )
-        before = [self._memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
-        turns = [one for one in before if one is not None and self.may_ask(one)][-MAX_RECENT_TURNS:]
-        return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 
     def _event(
         self,
@@ -243,7 +240,7 @@ class EarlierItems:
         return [item for item in items if item is not None and self._is_comparable(item, turn)][:MAX_EARLIER_ITEMS]
 
     def _is_comparable(self, item: Memory, turn: Memory) -> bool:
-        is_of_turn = any(one.memory_id == turn.memory_id for one in item.evidence)
+        is_of_turn = any(quote.memory_id == turn.memory_id for quote in item.evidence)
         is_current = item.superseded_by is None or item.superseded_by in turn.items
         if (
             is_of_turn

@@ -191,17 +191,13 @@ class ListedOrder:
         first, end = (int(np.searchsorted(self.signed_ms, last, side)) for side in ("left", "right"))
         if end - first > MAX_TIED_ITEMS:
             if first == place:
-                return self._by_key(first, end, count, position)
+                items = sorted(self._items(range(first, end)), key=lambda item: item.key, reverse=self.newest)
+                items = [item for item in items if self.is_after(item.position, position)]
+                if len(items) <= count:
+                    return Window(items, end, by_key=True)
+                return Window(items[:count], first, items[count - 1].position, by_key=True)
             end = first
         return Window(self._items(range(place, end)), end)
-
-    def _by_key(self, first: int, end: int, count: int, position: Position | None) -> Window:
-        """Return the next items of a large millisecond, by their keys alone."""
-        items = sorted(self._items(range(first, end)), key=lambda item: item.key, reverse=self.newest)
-        items = [item for item in items if self.is_after(item.position, position)]
-        if len(items) <= count:
-            return Window(items, end, by_key=True)
-        return Window(items[:count], first, items[count - 1].position, by_key=True)
 
     def _items(self, places: Iterable[int]) -> list[OrderedItem]:
         sign = -1 if self.newest else 1

@@ -77,7 +77,13 @@ MAX_ITEMS_PER_HIT = 8
 def match_items(items: Iterable[Memory], request: RetrieveRequest, coverage: TermCoverage) -> tuple[ItemInside, ...]:
     """Return the best items that match the question and the requested types, best first, ties by id."""
     shown = (
-        _item_inside(item, coverage)
+        ItemInside(
+            memory_id=item.memory_id,
+            type=item.type,
+            kind=item.item.kind if item.item else None,
+            text=item.text,
+            score=coverage.share(coverage.terms_in(item.text)),
+        )
         for item in items
         if (item.superseded_by is None or request.include_superseded)
         and (request.types is None or item.type in request.types)
@@ -94,16 +100,6 @@ def rank_evidence(
     """Sort evidence by the coverage of its turn's text (`texts` by memory id), keeping the order of ties."""
     shares = {memory_id: coverage.share(coverage.terms_in(text)) for memory_id, text in texts.items()}
     return tuple(sorted(evidence, key=lambda quote: -shares.get(quote.memory_id or "", 0.0)))
-
-
-def _item_inside(item: Memory, coverage: TermCoverage) -> ItemInside:
-    return ItemInside(
-        memory_id=item.memory_id,
-        type=item.type,
-        kind=item.item.kind if item.item else None,
-        text=item.text,
-        score=coverage.share(coverage.terms_in(item.text)),
-    )
 
 
 MIN_COVERAGE = 0.75

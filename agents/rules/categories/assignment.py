@@ -99,7 +99,14 @@ def match_categories(
         return [()] * len(vectors)
     unit = normalise_rows(vectors)
     similarity = np.stack([(unit @ normalise_rows(categories[name]).T).max(axis=1) for name in names], axis=1)
-    confidences = _confidences(similarity, unit @ background.rows.T, background)
+    background_similarity = unit @ background.rows.T
+    confidences = np.empty_like(similarity)
+    for number in range(similarity.shape[1]):
+        rest = np.concatenate([background_similarity, np.delete(similarity, number, axis=1)], axis=1)
+        nearest = np.sort(rest, axis=1)[:, -COHORT_SIZE:].mean(axis=1) if rest.shape[1] else background.mean
+        margin = (similarity[:, number] - nearest) / background.std
+        scaled = (similarity[:, number] - background.mean) / background.std
+        confidences[:, number] = 1 / (1 + np.exp(-(SIMILARITY_WEIGHT * scaled + MARGIN_WEIGHT * margin + INTERCEPT)))
     return [_top_categories(names, row) for row in confidences]
 
 
@@ -147,17 +154,6 @@ def reassign_categories(
     return tuple(
         assignment for assignment in merge_assignments(by_model, matched) if taxonomy.find(assignment.name) is not None
     )
-
-
-def _confidences(similarity: Matrix, background_similarity: Matrix, background: Background) -> Matrix:
-    confidences = np.empty_like(similarity)
-    for number in range(similarity.shape[1]):
-        rest = np.concatenate([background_similarity, np.delete(similarity, number, axis=1)], axis=1)
-        nearest = np.sort(rest, axis=1)[:, -COHORT_SIZE:].mean(axis=1) if rest.shape[1] else background.mean
-        margin = (similarity[:, number] - nearest) / background.std
-        scaled = (similarity[:, number] - background.mean) / background.std
-        confidences[:, number] = 1 / (1 + np.exp(-(SIMILARITY_WEIGHT * scaled + MARGIN_WEIGHT * margin + INTERCEPT)))
-    return confidences
 
 
 def _top_categories(names: Sequence[str], confidences: Vector) -> tuple[CategoryAssignment, ...]:

@@ -41,7 +41,9 @@ def passages_to_show(hits: Iterable[Hit]) -> dict[str, list[Span]]:
             of_reply = PASSAGES_BY_PLACE[place] if place < len(PASSAGES_BY_PLACE) else 1
             count = MAX_PASSAGES_OF_USER if hit.role == "user" else of_reply
             least = MIN_SHARE_OF_BEST * hit.passages[0].score
-            found[hit.memory_id] = [Span(one.start, one.end) for one in hit.passages[:count] if one.score >= least]
+            found[hit.memory_id] = [
+                Span(passage.start, passage.end) for passage in hit.passages[:count] if passage.score >= least
+            ]
     return found
 
 

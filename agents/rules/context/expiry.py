@@ -55,7 +55,10 @@ def _ends(sentence: str, occurred_at: datetime) -> Iterator[date]:
     for match in _END_DATE.finditer(folded):
         yield from map(date.fromisoformat, find_dates(match["date"], occurred_at))
     for match in _WEEKDAY_END.finditer(folded):
-        yield _weekday_end(match, occurred_at.date())
+        # The next such weekday after a day, a week later for `the Monday after`.
+        said_on = occurred_at.date()
+        ahead = (WEEKDAYS[match["day"]] - said_on.weekday() - 1) % DAYS_PER_WEEK + 1
+        yield said_on + timedelta(ahead + (DAYS_PER_WEEK if match["after"] else 0))
     closing = _CLOSE.search(folded)
     if closing is None or sentences_with_labels(sentence, SentenceLabel.SAFETY):
         return
@@ -63,12 +66,6 @@ def _ends(sentence: str, occurred_at: datetime) -> Iterator[date]:
         yield occurred_at.date() + timedelta(DAYS_PER_WEEK - 1 - occurred_at.weekday())
     else:
         yield from map(date.fromisoformat, find_dates(closing[0], occurred_at))
-
-
-def _weekday_end(match: re.Match[str], said_on: date) -> date:
-    """Return the next such weekday after a day, a week later for `the Monday after`."""
-    ahead = (WEEKDAYS[match["day"]] - said_on.weekday() - 1) % DAYS_PER_WEEK + 1
-    return said_on + timedelta(ahead + (DAYS_PER_WEEK if match["after"] else 0))
 
 
 MIN_COVERAGE = 0.5

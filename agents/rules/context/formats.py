@@ -56,7 +56,7 @@ class Entry(NamedTuple):
     @classmethod
     def of_request(cls, texts: Iterable[RequestText], now: datetime) -> list[Self]:
         """Return the entries of texts that the request brings along, in their order."""
-        return [cls(None, one.role, None, now, place, one.content) for place, one in enumerate(texts)]
+        return [cls(None, text.role, None, now, place, text.content) for place, text in enumerate(texts)]
 
 
 def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:

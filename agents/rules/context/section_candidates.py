@@ -61,7 +61,7 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
 
 def _best(log_odds: Mapping[int, float], before: int, after: int) -> float:
     """Return the better log-odds of two neighbours; minus infinity if neither is a hit."""
-    return max(log_odds.get(int(one), -math.inf) if one != MISSING else -math.inf for one in (before, after))
+    return max(log_odds.get(int(number), -math.inf) if number != MISSING else -math.inf for number in (before, after))
 
 
 class RetentionPolicy(NamedTuple):
@@ -224,9 +224,9 @@ def collect_section_candidates(
         found = [number for number in related if mask[number]]
         return _ids(columns, [*found, *latest] if first_found else [*latest, *found])
 
-    labels = {one: SentenceLabel(int(visible.columns.labels[one])) for one in scores}
+    labels = {number: SentenceLabel(int(visible.columns.labels[number])) for number in scores}
     ordered = order_evidence(scores, columns)
-    ranked = [(id_of[one], labels[one], interaction_modes.get(id_of[one])) for one in ordered]
+    ranked = [(id_of[number], labels[number], interaction_modes.get(id_of[number])) for number in ordered]
     evidence, excluded = apply_retention(ranked, policy)
     instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
@@ -267,8 +267,11 @@ def capsule_of(
         return None
     latest = max(sources, key=lambda memory: (memory.occurred_ms, memory.memory_id))
     without_turn = dict.fromkeys(("turn_id", "conversation_id", "role", "speaker"))
+    # The id contains the project if the filter selects several.
+    one_project = where.scope.get(PROJECT_FIELD) is not None and len(where.scope[PROJECT_FIELD] or ()) == 1
+    name = category.name if one_project else f"{scope[PROJECT_FIELD]}/{category.name}"
     fields = {
-        "memory_id": _id(scope, category, where),
+        "memory_id": CATEGORY_ID_PREFIX + name,
         "scope": dict(scope),
         "type": "semantic",
         "origin": "distilled",
@@ -277,9 +280,3 @@ def capsule_of(
         "resources": (),
     }
     return latest.model_copy(update=without_turn | fields)
-
-
-def _id(scope: Mapping[str, str], category: Category, where: MemoryFilter) -> str:
-    """Return the id; it contains the project if the filter selects several."""
-    one_project = where.scope.get(PROJECT_FIELD) is not None and len(where.scope[PROJECT_FIELD] or ()) == 1
-    return CATEGORY_ID_PREFIX + (category.name if one_project else f"{scope[PROJECT_FIELD]}/{category.name}")

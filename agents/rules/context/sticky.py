@@ -94,21 +94,16 @@ def _latest_corrections(visible: VisibleSet) -> list[int]:
 
 def _current_errors(visible: VisibleSet) -> list[int]:
     """Return the latest unresolved errors of the conversation, and the latest recent one from elsewhere."""
-    open_errors = _unresolved(visible)
-    elsewhere = visible.newest_first(open_errors & ~visible.in_conversation)[:1]
-    newest_ms = visible.columns.occurred_ms[visible.admitted].max(initial=0)
-    current = [one for one in elsewhere if newest_ms - visible.columns.occurred_ms[one] <= MAX_ERROR_AGE_MS]
-    return [*visible.newest_first(open_errors & visible.in_conversation)[:MAX_ERRORS], *current]
-
-
-def _unresolved(visible: VisibleSet) -> Mask:
     conversations = visible.columns.conversations
     errors = visible.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (conversations != MISSING)
     resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (conversations != MISSING)
     last = np.full(int(conversations.max(initial=0)) + 1, MISSING)
     np.maximum.at(last, conversations[resolved], visible.time_rank[resolved])
-    unresolved: Mask = errors & (visible.time_rank >= last[conversations])
-    return unresolved
+    open_errors: Mask = errors & (visible.time_rank >= last[conversations])
+    elsewhere = visible.newest_first(open_errors & ~visible.in_conversation)[:1]
+    newest_ms = visible.columns.occurred_ms[visible.admitted].max(initial=0)
+    current = [number for number in elsewhere if newest_ms - visible.columns.occurred_ms[number] <= MAX_ERROR_AGE_MS]
+    return [*visible.newest_first(open_errors & visible.in_conversation)[:MAX_ERRORS], *current]
 
 
 MAX_STICKY_SHARE = 1 / 3
@@ -139,9 +134,9 @@ def split_sticky(sticky: Sequence[SizedSticky], budget_tokens: int, related: Col
     `related` are the ids of memories that have to do with the query: its hits. Safety requirements and related ones
     are never demoted. A demoted memory that finds no room is dropped, and is no breach.
     """
-    if sum(one.tokens for one in sticky) <= budget_tokens * MAX_STICKY_SHARE:
+    if sum(memory.tokens for memory in sticky) <= budget_tokens * MAX_STICKY_SHARE:
         return StickySplit(list(sticky), [])
     ids = frozenset(related)
-    stays = [one.invariant == SAFETY or one.memory_id in ids for one in sticky]
-    kept = [one for one, is_kept in zip(sticky, stays, strict=True) if is_kept]
-    return StickySplit(kept, [one for one, is_kept in zip(sticky, stays, strict=True) if not is_kept])
+    stays = [memory.invariant == SAFETY or memory.memory_id in ids for memory in sticky]
+    kept = [memory for memory, is_kept in zip(sticky, stays, strict=True) if is_kept]
+    return StickySplit(kept, [memory for memory, is_kept in zip(sticky, stays, strict=True) if not is_kept])

@@ -101,8 +101,8 @@ def is_contradicted(item: Memory) -> bool:
 
 def outdated_spans(memory_id: str, outdated: Iterable[Memory]) -> list[tuple[int, int]]:
     """Return the spans of a turn's text behind these items, given as first code point and end."""
-    evidence = (one for item in outdated for one in item.evidence)
-    return [(one.start, one.end) for one in evidence if one.memory_id == memory_id and one.resource is None]
+    evidence = (quote for item in outdated for quote in item.evidence)
+    return [(quote.start, quote.end) for quote in evidence if quote.memory_id == memory_id and quote.resource is None]
 
 
 def labels_without(turn: Memory, spans: Iterable[tuple[int, int]]) -> SentenceLabel:

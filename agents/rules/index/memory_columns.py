@@ -157,7 +157,12 @@ class MemoryColumns:
         self._write_columns(rows)
         self.number_of.update((row.memory_id, row.number) for row in rows)
         self.id_of.update((row.number, row.memory_id) for row in rows)
-        self._update_order([row.number for row in rows], keys_before)
+        # Turns at the end of their conversation are appended to the order; any other change drops it.
+        for row, before in zip(rows, keys_before, strict=True):
+            if self._order is None or before == self._order_key(row.number):
+                continue
+            if before is not None or not self._order.append(row.number, self.columns):
+                self._order = None
 
     def _write_columns(self, rows: Sequence[MemoryRow]) -> None:
         numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels, held = zip(
@@ -181,9 +186,6 @@ class MemoryColumns:
         columns.importance[at] = importance
         columns.languages[at] = languages
         columns.labels[at] = labels
-        self._write_held(at, held)
-
-    def _write_held(self, at: IntArray, held: Sequence[str]) -> None:
         size = len(self.columns.live)
         for digest in {*self._held, *(digest for each in filter(None, held) for digest in each.split())}:
             in_space = self._held.get(digest, np.zeros(0, np.bool_))
@@ -201,14 +203,6 @@ class MemoryColumns:
             int(column[number])
             for column in (columns.conversations, columns.occurred_ms, columns.source, columns.superseded)
         )
-
-    def _update_order(self, numbers: Sequence[int], keys_before: Sequence[tuple[int, ...] | None]) -> None:
-        """Append turns at the end of their conversation to the order; drop the order if another position changed."""
-        for number, before in zip(numbers, keys_before, strict=True):
-            if self._order is None or before == self._order_key(number):
-                continue
-            if before is not None or not self._order.append(number, self.columns):
-                self._order = None
 
     def _encode_trait(self, trait: Trait) -> tuple[int, int, int]:
         name = trait.conversation

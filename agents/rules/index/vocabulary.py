@@ -58,7 +58,20 @@ class CharNgrams:
     def of(cls, words: Sequence[str]) -> Self:
         """Cut those of the words that can match others."""
         eligible = [word for word in words if len(word) >= MIN_WORD_CHARS and word.isalpha()]
-        ngrams, owners = _cut(eligible)
+        # The distinct n-grams of each word with the word's index; an n-gram is the low bytes of its letters.
+        letters = np.frombuffer("\n".join([*eligible, ""]).encode("utf-32-le", "surrogatepass"), np.uint32)
+        ends = letters == _WORD_END
+        owners = np.cumsum(ends)
+        low = letters & np.uint32(0xFF)
+        length = max(len(letters) - NGRAM_SIZE + 1, 0)
+        ngrams: NgramCodes = np.zeros(length, np.uint32)
+        is_within_word = np.ones(length, np.bool_)
+        for offset in range(NGRAM_SIZE):
+            ngrams = ngrams << np.uint32(8) | low[offset : offset + length]
+            is_within_word &= ~ends[offset : offset + length]
+        distinct = np.sort(owners[:length][is_within_word] << NGRAM_BITS | ngrams[is_within_word])
+        distinct = distinct[np.diff(distinct, prepend=-1) != 0]
+        ngrams, owners = (distinct & NGRAM_MASK).astype(np.uint32), distinct >> NGRAM_BITS
         order = np.argsort(ngrams, kind="stable")
         return cls(eligible, ngrams[order], owners[order], np.bincount(owners, minlength=len(eligible)))
 
@@ -67,18 +80,7 @@ class CharNgrams:
 
         Beyond `MAX_NGRAM_PAIRS` the n-grams that most words have count as not shared: fewer words match.
         """
-        query_owners, owners, shared = self._shared_ngrams(queries)
-        dice = 2 * shared / (queries.sizes[query_owners] + self.sizes[owners])
-        similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
-        query_owners, owners, dice = query_owners[similar], owners[similar], dice[similar]
-        order = np.lexsort((owners, -dice, query_owners))
-        owners_by_query: list[list[int]] = [[] for _ in queries.words]
-        for query, owner in zip(query_owners[order].tolist(), owners[order].tolist(), strict=True):
-            owners_by_query[query].append(owner)
-        return [[self.words[owner] for owner in sorted(best[:MAX_SIMILAR_WORDS])] for best in owners_by_query]
-
-    def _shared_ngrams(self, queries: Self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the pairs of words with shared n-grams: indexes in `queries`, indexes here, and the shared number."""
+        # The pairs of words with shared n-grams: indexes in `queries`, indexes here, and the shared number.
         first = np.searchsorted(self.ngrams, queries.ngrams, "left")
         counts = np.searchsorted(self.ngrams, queries.ngrams, "right") - first
         query_owners = queries.owners
@@ -90,24 +92,15 @@ class CharNgrams:
         owners = self.owners[starts + np.arange(len(starts))]
         width = max(len(self.words), 1)
         pairs, shared = np.unique(np.repeat(query_owners, counts) * width + owners, return_counts=True)
-        return pairs // width, pairs % width, shared
-
-
-def _cut(words: Sequence[str]) -> tuple[NgramCodes, IntArray]:
-    """Return the distinct n-grams of each word with the word's index; an n-gram is the low bytes of its letters."""
-    letters = np.frombuffer("\n".join([*words, ""]).encode("utf-32-le", "surrogatepass"), np.uint32)
-    ends = letters == _WORD_END
-    owners = np.cumsum(ends)
-    low = letters & np.uint32(0xFF)
-    length = max(len(letters) - NGRAM_SIZE + 1, 0)
-    ngrams: NgramCodes = np.zeros(length, np.uint32)
-    is_within_word = np.ones(length, np.bool_)
-    for offset in range(NGRAM_SIZE):
-        ngrams = ngrams << np.uint32(8) | low[offset : offset + length]
-        is_within_word &= ~ends[offset : offset + length]
-    distinct = np.sort(owners[:length][is_within_word] << NGRAM_BITS | ngrams[is_within_word])
-    distinct = distinct[np.diff(distinct, prepend=-1) != 0]
-    return (distinct & NGRAM_MASK).astype(np.uint32), distinct >> NGRAM_BITS
+        query_owners, owners = pairs // width, pairs % width
+        dice = 2 * shared / (queries.sizes[query_owners] + self.sizes[owners])
+        similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
+        query_owners, owners, dice = query_owners[similar], owners[similar], dice[similar]
+        order = np.lexsort((owners, -dice, query_owners))
+        owners_by_query: list[list[int]] = [[] for _ in queries.words]
+        for query, owner in zip(query_owners[order].tolist(), owners[order].tolist(), strict=True):
+            owners_by_query[query].append(owner)
+        return [[self.words[owner] for owner in sorted(best[:MAX_SIMILAR_WORDS])] for best in owners_by_query]
 
 
 MAX_INSERTED_WORDS = 64
@@ -157,17 +150,14 @@ class Vocabulary:
             for term, stem, words in zip(terms, stems(terms, language), expansions, strict=True):
                 words.update(self._words_with_stem(term, stem, language))
         if fuzzy:
-            self._add_similar(terms, expansions)
+            queries = CharNgrams.of(terms)
+            similar: dict[str, set[str]] = {term: set() for term in queries.words}
+            for ngrams in (self._ngrams, self._recent_ngrams) if self._recent else (self._ngrams,):
+                for term, matching in zip(queries.words, ngrams.similar_words(queries), strict=True):
+                    similar[term].update(matching)
+            for term, words_of_term in zip(terms, expansions, strict=True):
+                words_of_term.update(similar.get(term, ()))
         return [sorted(words) for words in expansions]
-
-    def _add_similar(self, terms: Sequence[str], expansions: Sequence[set[str]]) -> None:
-        queries = CharNgrams.of(terms)
-        similar: dict[str, set[str]] = {term: set() for term in queries.words}
-        for ngrams in (self._ngrams, self._recent_ngrams) if self._recent else (self._ngrams,):
-            for term, words in zip(queries.words, ngrams.similar_words(queries), strict=True):
-                similar[term].update(words)
-        for term, words_of_term in zip(terms, expansions, strict=True):
-            words_of_term.update(similar.get(term, ()))
 
     def _words_with_stem(self, term: str, stem: str, language: int) -> list[str]:
         """Return the words with this stem, searched by the stem without its last letter, which stemmers may change."""

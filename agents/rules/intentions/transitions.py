@@ -296,7 +296,16 @@ def _updated(
     ordered = tuple(sorted(signals, key=lambda signal: (signal.at, signal.offset, signal.source, signal.text)))
     after = apply_signals(before.model_copy(update={**ordered_lists, "signs": ordered}))
     bounded: dict[str, tuple[IntentionEntry, ...]] = {part: _bounded(after.of(part)) for part in INTENTION_PARTS}
-    after = after.model_copy(update={**bounded, "signs": _bounded_signals(ordered, bounded.values())})
+    needed = {
+        memory_id
+        for entries in bounded.values()
+        for entry in entries
+        for memory_id in (entry.resolved_by, *entry.advanced_by)
+    }
+    pending = [signal for signal in ordered if signal.memory_id not in needed][-MAX_PENDING_SIGNALS:]
+    latest = {id(signal) for signal in pending}
+    signs = tuple(signal for signal in ordered if signal.memory_id in needed or id(signal) in latest)
+    after = after.model_copy(update={**bounded, "signs": signs})
     return before if after == before else after.model_copy(update={"version": before.version + 1})
 
 
@@ -311,14 +320,3 @@ def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
     )
     latest = {id(entry) for entry in (*opened, *done)}
     return tuple(entry for entry in entries if entry.source == "set" or id(entry) in latest)
-
-
-def _bounded_signals(
-    signals: Sequence[ResolutionSignal], lists: Iterable[Sequence[IntentionEntry]]
-) -> tuple[ResolutionSignal, ...]:
-    needed = {
-        memory_id for entries in lists for entry in entries for memory_id in (entry.resolved_by, *entry.advanced_by)
-    }
-    pending = [signal for signal in signals if signal.memory_id not in needed][-MAX_PENDING_SIGNALS:]
-    latest = {id(signal) for signal in pending}
-    return tuple(signal for signal in signals if signal.memory_id in needed or id(signal) in latest)

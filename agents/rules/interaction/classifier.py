@@ -95,15 +95,12 @@ class CueTable:
                 early[number] += start < BEGINNING_WORDS
         counts = np.array([early, anywhere], np.float64)
         if _UNSPACED.search(folded):
-            self._count_pieces(folded, counts)
+            for piece, cue in self.pieces:
+                position = folded.find(piece)
+                if position >= 0:
+                    counts[1, cue] += 1
+                    counts[0, cue] += position < _UNSPACED_BEGINNING_CHARS
         return np.minimum(counts, MAX_CUE_COUNT) / MAX_CUE_COUNT
-
-    def _count_pieces(self, folded: str, counts: CueCounts) -> None:
-        for piece, number in self.pieces:
-            start = folded.find(piece)
-            if start >= 0:
-                counts[1, number] += 1
-                counts[0, number] += start < _UNSPACED_BEGINNING_CHARS
 
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")

@@ -127,11 +127,7 @@ def neighbour_graph(rows: Matrix, should_stop: StopCondition = never) -> Edges:
     is_other &= is_other.cumsum(axis=1) <= count
     others = nearest.rows[is_other].reshape(len(rows), count)
     distances = np.maximum(0, 1 - nearest.cosines[is_other].reshape(len(rows), count))
-    return _symmetric(others, _membership(distances))
-
-
-def _membership(distances: Matrix) -> Matrix:
-    """Return the weight of each neighbour: 1 for the nearest, and log2 of their number in all."""
+    # The weight of each neighbour: 1 for the nearest, and log2 of their number in all.
     beyond = np.maximum(0, distances - distances[:, :1])
     wanted = np.log2(distances.shape[1])
     low, high = np.zeros(len(distances)), np.full(len(distances), 2.0)
@@ -139,11 +135,8 @@ def _membership(distances: Matrix) -> Matrix:
         middle = (low + high) / 2
         is_wide = np.exp(-beyond / np.maximum(middle, 1e-9)[:, None]).sum(axis=1) > wanted
         low, high = np.where(is_wide, low, middle), np.where(is_wide, middle, high)
-    return np.asarray(np.exp(-beyond / np.maximum(high, 1e-9)[:, None]), np.float32)
-
-
-def _symmetric(others: NDArray[np.int64], weights: Matrix) -> Edges:
-    """Return a + b - ab of the weights in both directions, as the union of two fuzzy sets."""
+    weights = np.asarray(np.exp(-beyond / np.maximum(high, 1e-9)[:, None]), np.float32)
+    # a + b - ab of the weights in both directions: the union of two fuzzy sets.
     size = len(others)
     heads, tails, each = np.repeat(np.arange(size), others.shape[1]), others.ravel(), weights.ravel()
     keys, place = np.unique(np.concatenate((heads * size + tails, tails * size + heads)), return_inverse=True)
@@ -174,22 +167,17 @@ class PrincipalPlane:
         """Fit the plane to vectors, at least one."""
         mean: Vector = rows.mean(axis=0)
         centred = rows[:: -(-len(rows) // MAX_FITTED_ROWS)] - mean
-        axes = _principal_axes(centred)
+        # The two directions of largest variance; the largest entry of each is positive.
+        axes = np.zeros((centred.shape[1], 2), np.float32)
+        directions = _directions(np.asarray(centred, np.float64))
+        signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+        axes[:, : directions.shape[1]] = directions * signs
         extent = float(np.abs((rows - mean) @ axes).max())
         return cls(mean, axes, FILLED_SHARE / extent if extent else 1.0)
 
     def project(self, rows: Matrix) -> Places:
         """Return the places of vectors; those beyond the square lie on its edge."""
         return clip_to_square(np.asarray((rows - self.mean) @ self.axes * np.float32(self.scale), np.float32))
-
-
-def _principal_axes(centred: Matrix) -> Matrix:
-    """Return the two directions of largest variance, shape (dim, 2); the largest entry of each is positive."""
-    axes = np.zeros((centred.shape[1], 2), np.float32)
-    directions = _directions(np.asarray(centred, np.float64))
-    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
-    axes[:, : directions.shape[1]] = directions * signs
-    return axes
 
 
 def _directions(centred: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -231,18 +219,7 @@ def lay_out(rows: Matrix, start: Places | None = None, should_stop: StopConditio
     if begin is None or len(rows) < MIN_GRAPH_ROWS:
         return np.zeros((len(rows), 2), np.float32) if begin is None else begin
     edges = neighbour_graph(rows, should_stop)
-    moved = _optimise(begin * SPREAD, edges, EPOCHS if start is None else REFIT_EPOCHS, should_stop)
-    return scale_to_square(moved) if start is None else moved
-
-
-def lay_out_again(
-    rows: Matrix, start: Places, old_rows: NDArray[np.int64], should_stop: StopCondition = never
-) -> Places:
-    """Return new places that start from old ones and are aligned with those of `old_rows`."""
-    return align(lay_out(rows, start, should_stop), old_rows, start[old_rows])
-
-
-def _optimise(places: Places, edges: Edges, epochs: int, should_stop: StopCondition) -> Places:
+    places, epochs = begin * SPREAD, EPOCHS if start is None else REFIT_EPOCHS
     draws = np.random.default_rng(SEED)
     likely = edges.weights / edges.weights.max()
     for epoch in range(epochs):
@@ -253,7 +230,14 @@ def _optimise(places: Places, edges: Edges, epochs: int, should_stop: StopCondit
         others = draws.integers(0, len(places), len(pushed))
         step = _pull(places, heads, tails) + _push(places, pushed, others)
         places = places + np.clip(step, -MAX_STEP, MAX_STEP) * np.float32(1 - epoch / epochs)
-    return places
+    return scale_to_square(places) if start is None else places
+
+
+def lay_out_again(
+    rows: Matrix, start: Places, old_rows: NDArray[np.int64], should_stop: StopCondition = never
+) -> Places:
+    """Return new places that start from old ones and are aligned with those of `old_rows`."""
+    return align(lay_out(rows, start, should_stop), old_rows, start[old_rows])
 
 
 def _pull(places: Places, heads: NDArray[np.int64], tails: NDArray[np.int64]) -> Places:

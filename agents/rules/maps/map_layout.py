@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
 from agents.rules.maps.layout import MIN_GRAPH_ROWS, Places, StopCondition, lay_out, lay_out_again, nearest_rows, never
@@ -113,7 +112,13 @@ def sample_memories(columns: ColumnArrays, numbers: IntArray, limit: int) -> Int
     """Return at most `limit` of these numbers, ascending."""
     if len(numbers) <= limit:
         return numbers
-    ranked = numbers[np.lexsort((numbers, _ranks(columns, numbers)))]
+    # A pseudorandom rank by time and the offset of the turn, which a rebuild keeps.
+    mixed = columns.occurred_ms[numbers].astype(np.uint64) * np.uint64(2**32 + 1) + columns.source[numbers].astype(
+        np.uint64
+    )
+    for shift, factor in zip(MIX_SHIFTS, (*MIX_FACTORS, 1), strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    ranked = numbers[np.lexsort((numbers, mixed))]
     of_conversation = columns.conversations[ranked]
     is_first = np.zeros(len(ranked), np.bool_)
     is_first[np.unique(of_conversation, return_index=True)[1]] = True
@@ -121,13 +126,3 @@ def sample_memories(columns: ColumnArrays, numbers: IntArray, limit: int) -> Int
     is_first &= of_conversation != MISSING
     chosen = np.concatenate((ranked[is_first], ranked[~is_first]))[:limit]
     return np.sort(chosen)
-
-
-def _ranks(columns: ColumnArrays, numbers: IntArray) -> NDArray[np.uint64]:
-    """Return a pseudorandom rank of each memory by its time and the offset of its turn, which a rebuild keeps."""
-    mixed = columns.occurred_ms[numbers].astype(np.uint64) * np.uint64(2**32 + 1) + columns.source[numbers].astype(
-        np.uint64
-    )
-    for shift, factor in zip(MIX_SHIFTS, (*MIX_FACTORS, 1), strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed

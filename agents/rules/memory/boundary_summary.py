@@ -1,7 +1,7 @@
 """Sum up what a boundary has, from counts of its memories, and how it grew by day, week or month. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -42,13 +42,17 @@ def summarise_boundary(
     """Return what a boundary has; `fields` are those of its scope."""
     kinds = counted.kinds
     statuses = _sums((kind.status, kind.memories) for kind in kinds)
+    memories = _sums((kind.mode, kind.memories) for kind in kinds)
+    # In the order of `visible`: of one name, the user's mode comes before those of projects.
+    embedders = {mode.name: mode.embedder for mode in reversed(declared.visible(None))}
+    names = sorted({*embedders, *memories})
     return Boundary(
         boundary=boundary,
         scope=fields.values_of_key(boundary),
         projects=len({kind.project for kind in kinds}),
         conversations=counted.conversations,
         memories=sum(statuses.values()),
-        modes=_modes(_sums((kind.mode, kind.memories) for kind in kinds), declared),
+        modes={name: BoundaryMode(memories=memories.get(name, 0), embedder=embedders.get(name)) for name in names},
         embedding=EmbeddingCounts(**{name: statuses[name] for name in EmbeddingCounts.model_fields}),
         corrections=declared.corrections,
         first=_moment(min(kind.first_ms for kind in kinds)) if kinds else None,
@@ -58,14 +62,6 @@ def summarise_boundary(
 
 def _moment(milliseconds: int) -> datetime:
     return EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def _modes(memories: Mapping[str, int], declared: ModeDeclarations) -> dict[str, BoundaryMode]:
-    """Return the modes by name; one that several projects declare has the user's embedder, else the first one's."""
-    # In the order of `visible`: of one name, the user's mode comes before those of projects.
-    embedders = {mode.name: mode.embedder for mode in reversed(declared.visible(None))}
-    names = sorted({*embedders, *memories})
-    return {name: BoundaryMode(memories=memories.get(name, 0), embedder=embedders.get(name)) for name in names}
 
 
 def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import reduce
 
-from modestream_client.arguments import ConfigureStep, Edit, InsertStep, RemoveStep, ReplaceStep
+from modestream_client.pipeline_edits import ConfigureStep, Edit, InsertStep, ReplaceStep
 
 from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY
 from agents.rules.pipelines.contract import refuse
@@ -21,15 +21,35 @@ def apply_edits(topology: Topology, edits: Sequence[Edit]) -> Topology:
 
 def _apply(topology: Topology, edit: Edit) -> Topology:
     if isinstance(edit, InsertStep):
-        return _inserted(topology, edit)
+        at = _known(topology, edit.at)
+        if topology.find(edit.step_id) is not None or edit.step_id in BUILT_IN:
+            raise refuse("duplicate_step", f"there is a step {edit.step_id!r} already; choose another name")
+        inserted = PlacedStep(step_id=edit.step_id, implementation=edit.implementation, config=edit.config)
+        if inserted.pipeline != at.pipeline:
+            raise refuse("wrong_pipeline", f"a step beside {edit.at} is named {at.pipeline}.NAME, not {edit.step_id}")
+        placed = list(topology.of(at.pipeline))
+        position = placed.index(at) + (edit.op == "insert_after")
+        return topology.with_steps(at.pipeline, [*placed[:position], inserted, *placed[position:]])
     step = _known(topology, edit.step_id)
     if isinstance(edit, ConfigureStep):
         config = {name: value for name, value in {**step.config, **edit.config}.items() if value is not None}
         enabled = step.enabled if edit.enabled is None else edit.enabled
         return _with(topology, step.model_copy(update={"config": config, "enabled": enabled}))
     if isinstance(edit, ReplaceStep):
-        return _with(topology, _replaced(step, edit))
-    return _removed(topology, step, edit)
+        contract = BUILT_IN.get(step.step_id)
+        if contract is not None and not contract.is_replaceable:
+            replaceable = ", ".join(name for name, contract in BUILT_IN.items() if contract.is_replaceable)
+            raise refuse(
+                "not_replaceable",
+                f"no class can take the place of {step.step_id}; these built-in steps can be replaced: {replaceable}",
+            )
+        return _with(topology, PlacedStep(step_id=step.step_id, implementation=edit.implementation, config=edit.config))
+    if step.step_id not in BUILT_IN:
+        steps = topology.of(step.pipeline)
+        return topology.with_steps(step.pipeline, [other for other in steps if other.step_id != edit.step_id])
+    if step.implementation is not None:
+        return _with(topology, PlacedStep(step_id=step.step_id))
+    return _with(topology, step.model_copy(update={"enabled": False}))
 
 
 def _known(topology: Topology, step_id: str) -> PlacedStep:
@@ -45,38 +65,6 @@ def _with(topology: Topology, changed: PlacedStep) -> Topology:
     return topology.with_steps(
         changed.pipeline, [changed if step.step_id == changed.step_id else step for step in steps]
     )
-
-
-def _replaced(step: PlacedStep, edit: ReplaceStep) -> PlacedStep:
-    contract = BUILT_IN.get(step.step_id)
-    if contract is not None and not contract.is_replaceable:
-        replaceable = ", ".join(name for name, contract in BUILT_IN.items() if contract.is_replaceable)
-        raise refuse(
-            "not_replaceable",
-            f"no class can take the place of {step.step_id}; these built-in steps can be replaced: {replaceable}",
-        )
-    return PlacedStep(step_id=step.step_id, implementation=edit.implementation, config=edit.config)
-
-
-def _inserted(topology: Topology, edit: InsertStep) -> Topology:
-    at = _known(topology, edit.at)
-    if topology.find(edit.step_id) is not None or edit.step_id in BUILT_IN:
-        raise refuse("duplicate_step", f"there is a step {edit.step_id!r} already; choose another name")
-    inserted = PlacedStep(step_id=edit.step_id, implementation=edit.implementation, config=edit.config)
-    if inserted.pipeline != at.pipeline:
-        raise refuse("wrong_pipeline", f"a step beside {edit.at} is named {at.pipeline}.NAME, not {edit.step_id}")
-    steps = list(topology.of(at.pipeline))
-    place = steps.index(at) + (edit.op == "insert_after")
-    return topology.with_steps(at.pipeline, [*steps[:place], inserted, *steps[place:]])
-
-
-def _removed(topology: Topology, step: PlacedStep, edit: RemoveStep) -> Topology:
-    if step.step_id not in BUILT_IN:
-        steps = topology.of(step.pipeline)
-        return topology.with_steps(step.pipeline, [other for other in steps if other.step_id != edit.step_id])
-    if step.implementation is not None:
-        return _with(topology, PlacedStep(step_id=step.step_id))
-    return _with(topology, step.model_copy(update={"enabled": False}))
 
 
 RELEASED_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,18 +85,18 @@ def shipped_revision() -> Revision:
 def in_this_release(topology: Topology) -> Topology:
     """Return a topology of another release with the built-in steps of this one, own steps where they were."""
     for name in PIPELINE_NAMES:
-        topology = topology.with_steps(name, _merged(topology.of(name), DEFAULT_TOPOLOGY.of(name)))
+        # The released steps, each as stored and followed by the own steps that stood behind it.
+        stored, released = topology.of(name), DEFAULT_TOPOLOGY.of(name)
+        behind: dict[str, list[PlacedStep]] = {}
+        place = released[0].step_id
+        for step in stored:
+            if step.step_id in BUILT_IN:
+                place = step.step_id
+            elif step.implementation is not None:
+                behind.setdefault(place, []).append(step)
+        stored_steps = {step.step_id: step for step in stored}
+        steps: list[PlacedStep] = []
+        for step in released:
+            steps += [stored_steps.get(step.step_id, step), *behind.get(step.step_id, ())]
+        topology = topology.with_steps(name, steps)
     return topology
-
-
-def _merged(stored: Sequence[PlacedStep], released: Sequence[PlacedStep]) -> list[PlacedStep]:
-    """Return the released steps, each as stored and followed by the own steps that stood behind it."""
-    behind: dict[str, list[PlacedStep]] = {}
-    place = released[0].step_id
-    for step in stored:
-        if step.step_id in BUILT_IN:
-            place = step.step_id
-        elif step.implementation is not None:
-            behind.setdefault(place, []).append(step)
-    stored_steps = {step.step_id: step for step in stored}
-    return [each for step in released for each in (stored_steps.get(step.step_id, step), *behind.get(step.step_id, ()))]

@@ -40,7 +40,14 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
         expected = [name for name, contract in BUILT_IN.items() if contract.pipeline == pipeline]
         if [step.step_id for step in steps if step.step_id in BUILT_IN] != expected:
             raise refuse("wrong_order", f"the built-in steps of {pipeline} are {', '.join(expected)}, in this order")
-        _check_names(pipeline, steps)
+        names = [step.step_id for step in steps]
+        for step in steps:
+            if names.count(step.step_id) > 1:
+                raise refuse("duplicate_step", f"{step.step_id} is there twice")
+            if step.pipeline != pipeline:
+                raise refuse("wrong_pipeline", f"{step.step_id} is no step of {pipeline}")
+            if step.step_id not in BUILT_IN and step.implementation is None:
+                raise refuse("unknown_step", f"{step.step_id} is no built-in step and has no class")
         _check_flow(pipeline, steps, own_contract)
         for step in steps:
             _check_config(step, contract_of(step, own_contract), available)
@@ -49,17 +56,6 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
 def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
     """Return the contract of a step: a built-in one, or that of its class."""
     return BUILT_IN[step.step_id] if step.implementation is None else own_contract(step)
-
-
-def _check_names(pipeline: str, steps: Sequence[PlacedStep]) -> None:
-    names = [step.step_id for step in steps]
-    for step in steps:
-        if names.count(step.step_id) > 1:
-            raise refuse("duplicate_step", f"{step.step_id} is there twice")
-        if step.pipeline != pipeline:
-            raise refuse("wrong_pipeline", f"{step.step_id} is no step of {pipeline}")
-        if step.step_id not in BUILT_IN and step.implementation is None:
-            raise refuse("unknown_step", f"{step.step_id} is no built-in step and has no class")
 
 
 def _check_flow(pipeline: str, steps: Sequence[PlacedStep], own_contract: ContractOf) -> None:

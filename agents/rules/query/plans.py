@@ -57,7 +57,14 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     names, modes = declared_names(requested, declared, projects), declared.visible(projects)
     visible = [mode.name for mode in modes]
     selected = list(dict.fromkeys(mode for name in names for mode in (visible if name == ANY_VALUE else [name])))
-    _reject_many(selected, modes)
+    encodings = {(mode.embedder, mode.query_prefix) for mode in modes if mode.name in selected}
+    if len(selected) > MAX_SEARCHED_MODES or len(encodings) > MAX_QUERY_ENCODINGS:
+        message = (
+            f"the request selects {len(selected)} modes with {len(encodings)} combinations of embedder and query"
+            f" prefix; at most {MAX_SEARCHED_MODES} modes with {MAX_QUERY_ENCODINGS} combinations are searched:"
+            " name fewer"
+        )
+        raise Rejected("too_large", message, "mode")
     return selected
 
 
@@ -74,16 +81,6 @@ def declared_names(requested: str | list[str], declared: ModeDeclarations, proje
         if name != ANY_VALUE and name not in visible:
             raise unknown_mode_error(name, "mode")
     return names
-
-
-def _reject_many(names: Collection[str], modes: Iterable[Mode]) -> None:
-    encodings = {(mode.embedder, mode.query_prefix) for mode in modes if mode.name in names}
-    if len(names) > MAX_SEARCHED_MODES or len(encodings) > MAX_QUERY_ENCODINGS:
-        message = (
-            f"the request selects {len(names)} modes with {len(encodings)} combinations of embedder and query prefix;"
-            f" at most {MAX_SEARCHED_MODES} modes with {MAX_QUERY_ENCODINGS} combinations are searched: name fewer"
-        )
-        raise Rejected("too_large", message, "mode")
 
 
 def current_mode(conversation_mode: str | None, declared: ModeDeclarations, projects: Projects) -> str:

@@ -117,7 +117,11 @@ class Question:
 
 def parse_question(query: str, speakers: Iterable[str]) -> Question:
     """Parse a question asked of memories that have these speakers."""
-    names = _names(speakers)
+    names: dict[str, frozenset[str]] = {}
+    for speaker in speakers:
+        for part in _WORD.findall(fold(speaker)):
+            if len(part) > 1:
+                names[part] = names.get(part, frozenset()) | {speaker}
     named: set[str] = set()
 
     def without(match: re.Match[str]) -> str:
@@ -141,12 +145,3 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
         detect_question_types(query),
         is_non_english(text),
     )
-
-
-def _names(speakers: Iterable[str]) -> dict[str, frozenset[str]]:
-    speakers_by_name: dict[str, frozenset[str]] = {}
-    for speaker in speakers:
-        for part in _WORD.findall(fold(speaker)):
-            if len(part) > 1:
-                speakers_by_name[part] = speakers_by_name.get(part, frozenset()) | {speaker}
-    return speakers_by_name

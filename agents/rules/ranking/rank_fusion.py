@@ -135,7 +135,15 @@ def fuse_vector_scores(
 
     def scores(kind: ScoreKind) -> FloatArray:
         dense = _scores_of_kind(kind, searched, method, columns, admitted)
-        return _fill_missing(dense, embedded, estimate)
+        # Memories without a score get the estimate, in 0..1, mapped to the range of the scores.
+        scored = dense[embedded]
+        if not len(scored):
+            return np.zeros(len(dense))
+        least, greatest = scored.min(), scored.max()
+        missing = np.flatnonzero(~embedded)
+        filled = dense.copy()
+        filled[missing] = least + np.clip(estimate[missing], 0.0, 1.0) * (greatest - least)
+        return filled
 
     maxsim = scores(MAXSIM_KIND) if any(result.maxsim for result in searched) else None
     whole = scores(DENSE_KIND)
@@ -186,18 +194,6 @@ def scatter_scores(scored: Sequence[Scored], columns: MemoryColumns, missing_sco
     by_number = np.full(size + 1, missing_score)
     by_number[numbers] = nearest.scores
     return by_number[:size]
-
-
-def _fill_missing(values: FloatArray, is_scored: Mask, estimate: FloatArray) -> FloatArray:
-    """Replace values that are not `is_scored` by `estimate`, in 0..1, mapped to the range of the known ones."""
-    scores = values[is_scored]
-    if not len(scores):
-        return np.zeros(len(values))
-    least, greatest = scores.min(), scores.max()
-    missing = np.flatnonzero(~is_scored)
-    filled = values.copy()
-    filled[missing] = least + np.clip(estimate[missing], 0.0, 1.0) * (greatest - least)
-    return filled
 
 
 def normal_scores(scored: Sequence[Scored], count: int) -> list[Scored]:

@@ -41,21 +41,16 @@ def is_non_english(text: str) -> bool:
     if not head.isascii() and len(_NOT_LATIN.findall(head)) > len(_LATIN.findall(head)):
         return True
     words = _WORD.findall(fold(head))
-    foreign, shared, english = _count_stop_words(words)
+    # Stop words by language: not shared and shared with English; then the number of English ones.
+    foreign, shared, english = [0] * len(LANGUAGES), [0] * len(LANGUAGES), 0
+    for languages in map(languages_with_stop_word, words):
+        counts = shared if ENGLISH_INDEX in languages else foreign
+        english += counts is shared
+        for language in languages:
+            counts[language] += 1
     most, language = max((count, index) for index, count in enumerate(foreign))
     accented = 0 if head.isascii() else sum(1 for word in _WORD.findall(head) if _ACCENTED.search(word))
     evidence = most + accented
     return (most > english - shared[language] or not english) and evidence >= max(
         MIN_NON_ENGLISH_WORDS, MIN_NON_ENGLISH_SHARE * len(words)
     )
-
-
-def _count_stop_words(words: list[str]) -> tuple[list[int], list[int], int]:
-    """Return, by language, the stop words not shared and shared with English, and the number of English ones."""
-    foreign, shared, english = [0] * len(LANGUAGES), [0] * len(LANGUAGES), 0
-    for languages in map(languages_with_stop_word, words):
-        counts = shared if ENGLISH_INDEX in languages else foreign
-        english += counts is shared
-        for index in languages:
-            counts[index] += 1
-    return foreign, shared, english

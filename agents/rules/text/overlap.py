@@ -8,7 +8,6 @@ texts share. They are exact up to `MAX_COUNTED_SHINGLES`; beyond it fewer texts 
 
 import re
 from array import array
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -108,30 +107,25 @@ class ShingleIndex:
         words = _SHINGLED_WORD.findall(fold(text))
         if len(words) < MIN_SHINGLED_WORDS:
             return False
-        decisive = _decisive_words(text, words)
+        # Words that decide the meaning: numbers, identifiers, negations, and names within a sentence.
+        names = {fold(name) for name in _NAME.findall(text)}
+        different = set(words)
+        unusual = (word for word in different if not word.isalpha())
+        marked = {word for word in unusual if word.endswith("n't") or _DIGIT.search(word)}
+        decisive = names | (different & _NEGATIONS) | marked
         candidates = [index for index in range(since, len(self._words)) if decisive <= self._words[index]]
         if not candidates:
             return False
         shingles = _shingles(words)
-        return bool((self._shared(shingles)[candidates] >= MIN_CONTAINMENT * len(shingles)).any())
-
-    def _shared(self, shingles: Iterable[tuple[str, ...]]) -> IntArray:
-        """Count the shingles that each indexed text shares."""
+        # The number of shingles that each indexed text shares.
         sharing = array("I")
         for texts in filter(None, map(self._texts_by_shingle.get, shingles)):
             sharing.extend(texts)
             if len(sharing) > MAX_COUNTED_SHINGLES:
                 break
-        return np.bincount(np.frombuffer(sharing, np.uint32), minlength=len(self._words))
+        shared: IntArray = np.bincount(np.frombuffer(sharing, np.uint32), minlength=len(self._words))
+        return bool((shared[candidates] >= MIN_CONTAINMENT * len(shingles)).any())
 
 
 def _shingles(words: list[str]) -> set[tuple[str, ...]]:
     return set(zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False))
-
-
-def _decisive_words(text: str, words: list[str]) -> set[str]:
-    """Return the folded words that decide the meaning: numbers, identifiers, negations, and names within a sentence."""
-    names = {fold(name) for name in _NAME.findall(text)}
-    different = set(words)
-    others = (word for word in different if not word.isalpha())
-    return names | (different & _NEGATIONS) | {word for word in others if word.endswith("n't") or _DIGIT.search(word)}
