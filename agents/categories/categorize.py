@@ -82,8 +82,8 @@ class Categorize:
         """Declare or describe a category; may leave a change that assigns items."""
         wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
         before = self._categories.get(scope)
-        known = before.find(wanted.name)
-        description = wanted.description if wanted.description is not None else known.description if known else ""
+        declared = before.find(wanted.name)
+        description = wanted.description if wanted.description is not None else declared.description if declared else ""
         after = declare_category(before, wanted.name, description, offset)
         if after != before:
             # Before any await: items that get their vector from now on are matched against it, too.
@@ -164,8 +164,8 @@ class Categorize:
     async def due_assignments(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """Return what a declaration changes now; while the index is unavailable, the next consolidation does it."""
         try:
-            found = await self._matcher.reassignments(scope)
-            return dict(islice(found.items(), MAX_ASSIGNED_ITEMS))
+            assigned = await self._matcher.reassignments(scope)
+            return dict(islice(assigned.items(), MAX_ASSIGNED_ITEMS))
         except Unavailable:
             return {}
 

@@ -23,7 +23,7 @@ from agents.rules.categories.assignment import (
 )
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.models.vectors import Matrix, Vector
-from schemas.state.categories import Category, Taxonomy
+from schemas.state.categories import Taxonomy
 from schemas.state.memories import CategoryAssignment, Memory
 
 Key = TypeVar("Key")
@@ -46,8 +46,15 @@ class CategoryVectors:
 
     async def of(self, taxonomy: Taxonomy, embedder: Embedder) -> dict[str, Matrix]:
         """Return the vectors of all categories by name, each of shape (texts, dim) with at least one row."""
-        matrices = {category.name: await self._of(category, embedder) for category in taxonomy.all()}
-        return {name: matrix for name, matrix in matrices.items() if len(matrix)}
+        matrices: dict[str, Matrix] = {}
+        for category in taxonomy.all():
+            key = embedder.fingerprint.digest, category.name, category.description
+            if (made := self._categories.get(key)) is None:
+                made = await _embed_all(category_texts(category.name, category.description), embedder)
+            matrix = _keep(self._categories, key, made, MAX_CACHED_CATEGORIES)
+            if len(matrix):
+                matrices[category.name] = matrix
+        return matrices
 
     async def background(self, embedder: Embedder) -> Background:
         """Return the background in the embedder's space."""
@@ -56,19 +63,13 @@ class CategoryVectors:
             made = Background.of(await _embed_all(BACKGROUND_TOPICS, embedder))
         return _keep(self._backgrounds, digest, made, MAX_BACKGROUNDS)
 
-    async def _of(self, category: Category, embedder: Embedder) -> Matrix:
-        key = embedder.fingerprint.digest, category.name, category.description
-        if (made := self._categories.get(key)) is None:
-            made = await _embed_all(category_texts(category.name, category.description), embedder)
-        return _keep(self._categories, key, made, MAX_CACHED_CATEGORIES)
 
-
-def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> Value:
+def _keep(cache: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> Value:
     """Keep a value as the one used last, and of all at most `limit`; return it."""
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > limit:
-        kept.popitem(last=False)
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > limit:
+        cache.popitem(last=False)
     return value
 
 
@@ -127,24 +128,24 @@ class CategoryMatcher:
 
         Items without a vector are matched when they get it.
         """
-        found: dict[str, tuple[CategoryAssignment, ...]] = {}
-        known = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
+        changed: dict[str, tuple[CategoryAssignment, ...]] = {}
+        names_by_item = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
         for mode, ids in self._members.items_by_mode(scope).items():
             for start in range(0, len(ids), VECTOR_BATCH_ITEMS):
                 matched = await self._match_items(mode, ids[start : start + VECTOR_BATCH_ITEMS], scope)
-                found.update(self._changed(matched, known, scope))
-        return found
+                changed.update(self._changed(matched, names_by_item, scope))
+        return changed
 
     def _changed(
         self,
         matched: Mapping[str, tuple[CategoryAssignment, ...]],
-        known: Mapping[str, set[str]],
+        names_by_item: Mapping[str, set[str]],
         scope: Mapping[str, str],
     ) -> Iterator[tuple[str, tuple[CategoryAssignment, ...]]]:
         """Yield the items with other categories. Reads only their records: reading all would take most of the time."""
         taxonomy = self._categories.get(scope)
         for memory_id, categories in matched.items():
-            if {assignment.name for assignment in categories} == known.get(memory_id, set()):
+            if {assignment.name for assignment in categories} == names_by_item.get(memory_id, set()):
                 continue
             memory = self._memories.get(memory_id)
             if memory is not None and memory.item is not None:

@@ -12,7 +12,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns, MemoryKind
+from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import index_names
 
@@ -45,19 +45,19 @@ class CategoryMembers:
 
     def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the member ids of each category in a scope, newest first."""
-        found: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
+        dated_ids: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
         for index in self._indexes(scope):
             for name, mask in zip(names, self._masks(index, names), strict=True):
-                found[name] += index.dated(mask)
-        return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in found.items()}
+                dated_ids[name] += index.dated(mask)
+        return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in dated_ids.items()}
 
     def by_item(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
         """Return the categories of each item of a scope; items without any are left out."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
+        names_by_item: defaultdict[str, set[str]] = defaultdict(set)
         for name, members in self.of(scope, names).items():
             for memory_id in members:
-                found[memory_id].add(name)
-        return dict(found)
+                names_by_item[memory_id].add(name)
+        return dict(names_by_item)
 
     def uncategorised(self, scope: Mapping[str, str], names: Sequence[str]) -> int:
         """Count the items of a scope that are in none of these categories."""
@@ -71,20 +71,21 @@ class CategoryMembers:
 
     def items_by_mode(self, scope: Mapping[str, str]) -> dict[str, list[str]]:
         """Return the ids of all items of a scope by mode."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        ids_by_mode: defaultdict[str, list[str]] = defaultdict(list)
         for index in self._indexes(scope):
             memories, modes = index.memories, [kind.mode for kind in index.memories.kinds]
             for number in np.flatnonzero(index.items).tolist():
-                found[modes[int(memories.columns.kinds[number])]].append(memories.id_of[number])
-        return dict(found)
+                ids_by_mode[modes[int(memories.columns.kinds[number])]].append(memories.id_of[number])
+        return dict(ids_by_mode)
 
     def _indexes(self, scope: Mapping[str, str]) -> Iterator[_ScopeItems]:
         where = MemoryFilter(self.boundary_of(scope), {field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
             memories = self._words.memory_columns(name)
-            items = (
-                memories.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else memories.columns.live
-            )
+            items = memories.columns.live
+            if name == where.boundary:
+                # The index of turns has distilled memories as well: these can be members.
+                items = memories.of_kind(lambda kind: kind.type != TURN_TYPE).astype(np.bool_)
             yield _ScopeItems(name, memories, memories.admitted(where) & items)
 
     def _masks(self, index: _ScopeItems, names: Sequence[str]) -> Iterator[Mask]:
@@ -92,8 +93,3 @@ class CategoryMembers:
             mask = np.zeros(len(index.items), np.bool_)
             mask[postings.numbers] = True
             yield mask
-
-
-def _is_distilled(kind: MemoryKind) -> bool:
-    """True if a memory in the index of turns is not a turn."""
-    return kind.type != TURN_TYPE

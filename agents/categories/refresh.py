@@ -65,7 +65,7 @@ class CategoryMedoids:
         if not embedded:
             return []
         rows = np.stack([vectors[memory.memory_id] for memory in embedded])
-        return [embedded[place] for place in select_anchors(rows, most)]
+        return [embedded[row] for row in select_anchors(rows, most)]
 
 
 REFRESH_STEP, REFRESH_ROLE = "categorize.summary", "consolidate"

@@ -44,9 +44,9 @@ class EditPipelines:
 
     async def list_revisions(self, command: Command, _offset: int) -> CommandResult:
         """List the last revisions, latest first."""
-        found = self._revisions.latest(parse_arguments(ListRevisions, command).limit)
+        latest = self._revisions.latest(parse_arguments(ListRevisions, command).limit)
         return CommandResult(
-            {"current": self._revisions.current().number, "revisions": [revision.summary() for revision in found]}
+            {"current": self._revisions.current().number, "revisions": [revision.summary() for revision in latest]}
         )
 
     async def edit_pipeline(self, command: Command, offset: int) -> CommandResult:
@@ -108,10 +108,10 @@ class EditPipelines:
         return topology
 
     def _find(self, number: int) -> Revision:
-        found = self._revisions.find(number)
-        if found is None:
+        revision = self._revisions.find(number)
+        if revision is None:
             raise Rejected("not_found", f"there is no revision {number}", "arguments.revision")
-        return found
+        return revision
 
     async def _view(self, revision: Revision) -> dict[str, Any]:
         return await self._pipelines.describe(revision)

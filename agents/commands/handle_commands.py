@@ -89,8 +89,8 @@ class HandleCommands:
         if not wanted.for_project:
             command.require_all_projects()
         before, target = self._declared(command), project if wanted.for_project else None
-        known = before.find(wanted.name, target)
-        former_serves = known is not None and self._former_serves(command.scope.boundary, known)
+        existing = before.find(wanted.name, target)
+        former_serves = existing is not None and self._former_serves(command.scope.boundary, existing)
         after = declare_mode(before, wanted, embedder, project, offset, former_serves=former_serves)
         mode = require_mode(after, wanted.name, target, "arguments.name")
         is_release = not wanted.keep_former and mode.embedded_since != offset
@@ -173,8 +173,17 @@ class HandleCommands:
     async def get_memory(self, command: Command, _offset: int) -> CommandResult:
         """Return the whole record of a memory: of the scope, or of any that the sender may read."""
         wanted = parse_arguments(GetMemory, command)
-        find = self._find_anywhere if wanted.any_project else self._find
-        memory = find(wanted.memory_id, command)
+        if not wanted.any_project:
+            memory = self._find(wanted.memory_id, command)
+        else:
+            memory, permitted = self._memories.get(wanted.memory_id), command.permitted_projects
+            is_within = memory is not None and memory.boundary == command.scope.boundary
+            if (
+                memory is None
+                or not is_within
+                or (permitted is not None and memory.scope["project_id"] not in permitted)
+            ):
+                memory = None
         if memory is None:
             raise _no_memory("memory_id")
         return CommandResult(build_memory_view(memory))
@@ -234,20 +243,13 @@ class HandleCommands:
         memory = self._memories.get(memory_id)
         return memory if memory is not None and memory.scope == command.scope.model_dump() else None
 
-    def _find_anywhere(self, memory_id: str, command: Command) -> Memory | None:
-        """Return the memory of the command's boundary; one of a project that is not permitted is as good as none."""
-        memory, permitted = self._memories.get(memory_id), command.permitted_projects
-        if memory is None or memory.boundary != command.scope.boundary:
-            return None
-        return memory if permitted is None or memory.scope["project_id"] in permitted else None
-
     def _named_memories(self, command: Command, wanted: SetMemoryMode | SetMemoryVisibility) -> list[Memory]:
         """Return the named memories of the scope, each once. Raises Rejected, `not_found`, if there is none."""
         if (wanted.memory_id is None) is (wanted.memory_ids is None):
             raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         named = (wanted.memory_id,) if wanted.memory_ids is None else dict.fromkeys(wanted.memory_ids)
-        found = (self._find(memory_id, command) for memory_id in named if memory_id is not None)
-        memories = [memory for memory in found if memory is not None]
+        named_memories = (self._find(memory_id, command) for memory_id in named if memory_id is not None)
+        memories = [memory for memory in named_memories if memory is not None]
         if not memories:
             raise _no_memory("memory_id" if wanted.memory_ids is None else "memory_ids")
         return memories

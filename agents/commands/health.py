@@ -13,7 +13,6 @@ from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.changes import JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names
@@ -87,13 +86,20 @@ class Health:
         # The last jobs that ended, the newest first, without texts of memories.
         ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
         shown = [job.summary() for job in ended if projects is None or job.project in projects]
+        running = [
+            {
+                "job_id": tally.job.job_id,
+                "command": tally.job.kind,
+                "mode": tally.job.mode,
+                "done": tally.processed + tally.skipped + tally.failed,
+                "total": tally.total,
+            }
+            for tally in self._jobs.under_way(boundary)
+            if projects is None or (not tally.job.all_projects and tally.job.scope.project_id in projects)
+        ]
         return {
             "modes": modes,
-            "jobs": [
-                _progress(tally)
-                for tally in self._jobs.under_way(boundary)
-                if projects is None or (not tally.job.all_projects and tally.job.scope.project_id in projects)
-            ],
+            "jobs": running,
             "last_jobs": shown[::-1][:MAX_LAST_JOBS],
             "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
             "telemetry": self._telemetry(turns, command),
@@ -141,13 +147,13 @@ class Health:
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         is_limited = command.permitted_projects is not None
         corrections = 0 if is_limited else self._modes.get(command.scope.boundary).corrections
-        own = self._usage.of(command.scope.boundary)
+        usage = self._usage.of(command.scope.boundary)
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,
             "corrections_per_hundred": round(100 * corrections / classified, 2) if classified else 0.0,
             **self._usage(),
-            "user": dict.fromkeys(own, 0) if is_limited else own,
+            "user": dict.fromkeys(usage, 0) if is_limited else usage,
         }
 
     async def _index_status(self) -> str:
@@ -162,15 +168,9 @@ class Health:
 
 
 def _add(counts: StatusCounts, other: StatusCounts) -> StatusCounts:
-    return {mode: _sum(counts.get(mode, {}), other.get(mode, {})) for mode in {**counts, **other}}
-
-
-def _sum(counts: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
-    return {status: counts.get(status, 0) + other.get(status, 0) for status in {**counts, **other}}
-
-
-def _progress(tally: JobProgress) -> dict[str, Any]:
-    """Return the progress of a job."""
-    done = tally.processed + tally.skipped + tally.failed
-    job = tally.job
-    return {"job_id": job.job_id, "command": job.kind, "mode": job.mode, "done": done, "total": tally.total}
+    sums: dict[str, dict[EmbeddingStatus, int]] = {mode: dict(statuses) for mode, statuses in counts.items()}
+    for mode, statuses in other.items():
+        of_mode = sums.setdefault(mode, {})
+        for status, count in statuses.items():
+            of_mode[status] = of_mode.get(status, 0) + count
+    return sums

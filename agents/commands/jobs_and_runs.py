@@ -58,24 +58,19 @@ class ShowRuns:
         wanted, projects = parse_arguments(ListRuns, command), command.permitted_projects
 
         def admits(run: Run) -> bool:
+            selected = run.scope.get(PROJECT_FIELD)
+            # Of a run over several projects, all have to be permitted.
+            of_run = {selected} if isinstance(selected, str) else set(selected or ())
             return (
                 (wanted.pipeline is None or run.pipeline == wanted.pipeline)
                 and (wanted.failed is None or (run.failure is not None) == wanted.failed)
                 and (wanted.since is None or run.at >= wanted.since)
                 and (wanted.memory_id is None or run.memory_id == wanted.memory_id)
                 and (wanted.run_id is None or run.run_id == wanted.run_id)
-                and _is_within(run, projects)
+                and (projects is None or (selected is not None and of_run <= set(projects)))
             )
 
         since_ms = 0 if wanted.since is None else round(wanted.since.timestamp() * 1000)
         page = await self._log.newest(self._partition, command.scope.boundary, admits, wanted.limit, since_ms)
         runs = [run.model_dump(mode="json", by_alias=True) for run in page.runs]
         return CommandResult({"runs": runs, "is_complete": page.is_complete})
-
-
-def _is_within(run: Run, projects: tuple[str, ...] | None) -> bool:
-    """True if all projects of a run are among these, None for all projects."""
-    if projects is None:
-        return True
-    selected = run.scope.get(PROJECT_FIELD)
-    return selected is not None and set([selected] if isinstance(selected, str) else selected) <= set(projects)

@@ -8,7 +8,6 @@ reachable; the caller retries.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from modestream_client.vocabulary import Confidence
@@ -123,20 +122,31 @@ class Deduplicate:
 
     def items(self, run: ConsolidationRun, mode: str) -> list[str]:
         """Return the ids of current items and distilled memories of a scope and mode."""
-        found: list[str] = []
+        item_ids: list[str] = []
         for name in index_names(run.trigger.scope.boundary):
             memories = self._words.memory_columns(name)
-            items = memories.of_kind(partial(_is_item, run=run, mode=mode, index_name=name)).astype(np.bool_)
+            has_turns = name == run.trigger.scope.boundary
+
+            def is_item(kind: MemoryKind, *, has_turns: bool = has_turns) -> bool:
+                is_turn = has_turns and kind.type == TURN_TYPE
+                return dict(kind.scope) == run.scope and kind.mode == mode and not is_turn
+
+            items = memories.of_kind(is_item).astype(np.bool_)
             current = memories.columns.live & items & ~memories.columns.superseded
-            found += [memories.id_of[number] for number in np.flatnonzero(current).tolist()]
-        return found
+            item_ids += [memories.id_of[number] for number in np.flatnonzero(current).tolist()]
+        return item_ids
 
     def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """Return the entries of these items to compare, and the events of decayed ones."""
         current = [memory for memory_id in ids if (memory := self._memories.get(memory_id)) is not None]
         items = [memory for memory in current if memory.item is not None and memory.superseded_by is None]
         entries = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
-        return entries, [event for item in items if (event := _decay_event(item, run)) is not None]
+        decayed = [(item, decayed_stability(item, run.at)) for item in items]
+        return entries, [
+            ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
+            for item, stability in decayed
+            if stability is not None
+        ]
 
     def merges(self, run: ConsolidationRun, entries: Sequence[DedupEntry]) -> list[ItemsMerged]:
         """Return the events that merge items into older ones of the same content."""
@@ -158,19 +168,6 @@ class Deduplicate:
     def item(self, memory_id: str) -> Memory | None:
         """Return the current record of an item."""
         return self._memories.get(memory_id)
-
-
-def _is_item(kind: MemoryKind, *, run: ConsolidationRun, mode: str, index_name: str) -> bool:
-    """True if the memories are of the run's scope and this mode, and not turns."""
-    is_turn = index_name == run.trigger.scope.boundary and kind.type == TURN_TYPE
-    return dict(kind.scope) == run.scope and kind.mode == mode and not is_turn
-
-
-def _decay_event(item: Memory, run: ConsolidationRun) -> ItemsMerged | None:
-    stability = decayed_stability(item, run.at)
-    if stability is None:
-        return None
-    return ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +234,10 @@ class Consolidate:
     async def selected(self, run: ConsolidationRun, sources: Sequence[Source]) -> list[Source]:
         """Return those of these turns that the deployment's own steps leave. Raises Rejected if one fails."""
         selected = [*sources]
-        for place in SELECTING_STEPS:
-            if self._pipelines is not None and self._pipelines.has_own(place):
-                own = await self._pipelines.run_own(place, {"scope": run.scope, "turns": selected})
-                selected = list(own.value)
+        for step_id in SELECTING_STEPS:
+            if self._pipelines is not None and self._pipelines.has_own(step_id):
+                narrowed = await self._pipelines.run_own(step_id, {"scope": run.scope, "turns": selected})
+                selected = list(narrowed.value)
         return selected
 
     def modes(self, trigger: ConsolidationTrigger) -> list[str]:
@@ -287,13 +284,13 @@ class Consolidate:
         Refused are one that was forgotten, and one that a run had not made when it ended.
         """
         due: SupersedeState = "refused" if run.has_ended else "due"
-        known = self._memories.get(self.memory_id(run, mode, cluster))
-        if known is None or known.item is None:
+        distilled = self._memories.get(self.memory_id(run, mode, cluster))
+        if distilled is None or distilled.item is None:
             forgotten = self._memories.is_forgotten(self.memory_id(run, mode, cluster))
             return "refused" if forgotten else due
         sources = (self._memories.get(source.memory_id) for source in cluster.sources)
-        is_complete = all(source is not None and source.superseded_by == known.memory_id for source in sources)
-        return "done" if is_complete and known.item.run == run.run else due
+        is_complete = all(source is not None and source.superseded_by == distilled.memory_id for source in sources)
+        return "done" if is_complete and distilled.item.run == run.run else due
 
     def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
         """Return the id of a cluster's distilled memory."""

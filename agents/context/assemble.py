@@ -112,14 +112,14 @@ class Assemble:
         )
         # A context may take more hits than one request may ask for.
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
-        found, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
-        passages |= passages_to_show(found.hits)
+        retrieved, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
+        passages |= passages_to_show(retrieved.hits)
         with step("retrieve.build_context"):
             interaction, judge_warnings = await self._judge(request)
             # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
-            evidence, mode, today = self._evidence(request, found), interaction.mode, source.now.date()
-            readings = await self._snapshots.prepare(request, mode, found.modes, evidence, today)
-            snapshot = self._snapshots.read(request, mode, found.modes, evidence, readings)
+            evidence, mode, today = self._evidence(request, retrieved), interaction.mode, source.now.date()
+            readings = await self._snapshots.prepare(request, mode, retrieved.modes, evidence, today)
+            snapshot = self._snapshots.read(request, mode, retrieved.modes, evidence, readings)
             summaries |= snapshot.summaries
             await _fill(packer, mode, snapshot)
             prompt, content = await packer.prompt(), packer.content
@@ -154,18 +154,18 @@ class Assemble:
             changed_at=ChangedValues(self._words, self._memories).changed_at,
         )
 
-    def _evidence(self, request: AssembleRequest, found: RetrieveResult) -> dict[str, float]:
+    def _evidence(self, request: AssembleRequest, retrieved: RetrieveResult) -> dict[str, float]:
         """Return the scores of the hits that score high enough by id, best first."""
         floor = request.min_score
         if floor is None:
             floor = self._limits.min_score
-            if not found.hits or found.hits[0].score < self._limits.min_best_score:
+            if not retrieved.hits or retrieved.hits[0].score < self._limits.min_best_score:
                 return {}
-        return {hit.memory_id: hit.score for hit in found.hits if hit.score >= floor}
+        return {hit.memory_id: hit.score for hit in retrieved.hits if hit.score >= floor}
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
-        if (given := given_interaction(request.interaction_mode, request.intent)) is not None:
-            return given, []
+        if (interaction := given_interaction(request.interaction_mode, request.intent)) is not None:
+            return interaction, []
         memory_columns = self._words.memory_columns(request.scope.boundary)
         turns = (
             memory_columns.latest(scope_filter(request), request.conversation_id, MAX_JUDGED_TURNS)

@@ -43,17 +43,17 @@ class CategorySummaries:
 
     async def matching(self, query: str, where: MemoryFilter, pauses: Pauses) -> list[ScopedCategory]:
         """Return the categories with summaries that match a question, best first; reads them with pauses."""
-        known: list[ScopedCategory] = []
+        scoped: list[ScopedCategory] = []
         for scope in select_scopes(where, self._words.memory_columns(where.boundary)):
-            if len(known) >= MAX_MATCHED_CATEGORIES:
+            if len(scoped) >= MAX_MATCHED_CATEGORIES:
                 break
-            known += [(scope, category) for category in self._categories.get(scope).all() if category.summary]
+            scoped += [(scope, category) for category in self._categories.get(scope).all() if category.summary]
             await pauses.pause_if_due()
-        if not known:
+        if not scoped:
             return []
-        texts = [category_text(category) for _, category in known[:MAX_MATCHED_CATEGORIES]]
-        found = match_entries(texts, query_coverage(query, self._words, where.boundary))
-        return [known[match.place] for match in found[:MAX_SHOWN_CATEGORIES]]
+        texts = [category_text(category) for _, category in scoped[:MAX_MATCHED_CATEGORIES]]
+        matches = match_entries(texts, query_coverage(query, self._words, where.boundary))
+        return [scoped[match.place] for match in matches[:MAX_SHOWN_CATEGORIES]]
 
     def capsules(self, matching: Iterable[ScopedCategory], where: MemoryFilter) -> dict[str, Memory]:
         """Return the capsules by their ids, in this order; of memories in the filter's modes alone."""

@@ -87,8 +87,12 @@ class PromptPacker:
         self._room = 0
         self._pauses = Pauses()
         self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses, source.changed_at)
+
+        def passages_of_reply(memory: Memory) -> str | None:
+            return excerpt_of_reply(memory, source.passages.get(memory.memory_id, ()))
+
         self._evidence = EntrySizer(
-            self._format, tokens, self._passages, self._pauses, source.changed_at, self._best_passages
+            self._format, tokens, self._passages, self._pauses, source.changed_at, passages_of_reply
         )
         self._offered_chars = 0
         self._gone: set[str] = set()
@@ -199,12 +203,12 @@ class PromptPacker:
         `except_large`: those that would take more than a quarter of all room keep their passages.
         """
         for memory_id in memory_ids:
-            kept = self.content.kept(memory_id)
-            if kept is None or not kept.entry.excerpt:
+            shown = self.content.kept(memory_id)
+            if shown is None or not shown.entry.excerpt:
                 continue
             # Each word is a token at least.
-            if len(kept.memory.text.split()) <= kept.tokens + self.content.left:
-                async with aclosing(self._offered.sized(_one(kept.memory))) as entries:
+            if len(shown.memory.text.split()) <= shown.tokens + self.content.left:
+                async with aclosing(self._offered.sized(_one(shown.memory))) as entries:
                     async for whole in entries:
                         if not (except_large and self._is_large(whole)):
                             self.content.lengthen(whole)
@@ -215,9 +219,9 @@ class PromptPacker:
     ) -> AsyncIterator[Memory]:
         """Yield the existing memories that may fit, until too much was read."""
         for memory_id in memory_ids:
-            known = sizer.known(memory_id)
-            if known is not None:
-                yield known.memory
+            sized = sizer.known(memory_id)
+            if sized is not None:
+                yield sized.memory
             elif self._offered_chars < MAX_OFFERED_CHARS:
                 memory = self._record(memory_id)
                 if memory is not None and not self._exceeds(memory, filling):
@@ -261,12 +265,8 @@ class PromptPacker:
         if not self._is_large(entry) or text_chars(entry.memory) <= MAX_EXCERPT_CHARS:
             return None
         passages = self._source.passages.get(entry.memory.memory_id, ())
-        found = excerpt_of_turn(entry.memory, passages)
-        return found or excerpt_about(lexical_text(entry.memory), self._source.coverage)
-
-    def _best_passages(self, memory: Memory) -> str | None:
-        """Return the passages to show of a long reply that is a hit."""
-        return excerpt_of_reply(memory, self._source.passages.get(memory.memory_id, ()))
+        passages_shown = excerpt_of_turn(entry.memory, passages)
+        return passages_shown or excerpt_about(lexical_text(entry.memory), self._source.coverage)
 
     def _is_large(self, sized: SizedEntry) -> bool:
         return sized.tokens * EXCERPT_ROOM_DIVISOR > self._room

@@ -50,8 +50,8 @@ class RuleTexts:
     def turn(self, memory_id: str) -> Memory | None:
         """Return a turn without its resources, None if there is none; as it was when it was first asked for."""
         if memory_id not in self._turns:
-            found = self._memories.get(memory_id)
-            self._turns[memory_id] = found and found.model_copy(update={"resources": ()})
+            memory = self._memories.get(memory_id)
+            self._turns[memory_id] = memory and memory.model_copy(update={"resources": ()})
         return self._turns[memory_id]
 
     def expired(self, turn: Memory) -> list[Span]:
@@ -151,12 +151,12 @@ class RevisedRules:
         self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts, pauses: Pauses
     ) -> None:
         """Read the texts that `apply` reads, with pauses."""
-        found = (
+        readings = (
             self._remaining_labels(memory_columns, where, texts),
             self._model_labels(memory_columns, where, texts) if self._asks_model else (),
             self._lost_labels(visible, memory_columns, texts),
         )
-        for _ in chain(*found):
+        for _ in chain(*readings):
             await pauses.pause_if_due()
 
     def _remaining_labels(
@@ -237,8 +237,8 @@ class RevisedRules:
         memory_columns = self._words.memory_columns(item_index_name(where.boundary))
         numbers = np.flatnonzero(mask & memory_columns.admitted(where, include_superseded=True))
         latest = numbers[np.argsort(-memory_columns.columns.occurred_ms[numbers], kind="stable")[:most]]
-        found = (self._memories.get(memory_columns.id_of[number]) for number in latest.tolist())
-        return [memory for memory in found if memory is not None]
+        memories = (self._memories.get(memory_columns.id_of[number]) for number in latest.tolist())
+        return [memory for memory in memories if memory is not None]
 
 
 def _statements(

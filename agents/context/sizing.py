@@ -73,8 +73,8 @@ class EntrySizer:
             await self._pauses.pause_if_due()
         self._sized.update((entry.memory.memory_id, entry) for entry in whole)
         for shorter in await self._size(cut):
-            known = self._sized[shorter.memory.memory_id]
-            self._sized[shorter.memory.memory_id] = min(shorter, known, key=lambda entry: entry.tokens)
+            whole_entry = self._sized[shorter.memory.memory_id]
+            self._sized[shorter.memory.memory_id] = min(shorter, whole_entry, key=lambda entry: entry.tokens)
 
     async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
         if not entries:

@@ -88,13 +88,13 @@ class SnapshotReader:
         return ContextReadings(texts, interactions, categories)
 
     async def _interactions(self, hits: Iterable[str], pauses: Pauses) -> dict[str, InteractionMode]:
-        found: dict[str, InteractionMode] = {}
+        modes_by_id: dict[str, InteractionMode] = {}
         for memory_id in hits:
             memory = self._memories.get(memory_id)
             if memory is not None and memory.reading.interaction is not None:
-                found[memory_id] = memory.reading.interaction.mode
+                modes_by_id[memory_id] = memory.reading.interaction.mode
             await pauses.pause_if_due()
-        return found
+        return modes_by_id
 
     def read(
         self,
@@ -127,13 +127,13 @@ class SnapshotReader:
             for pin in dict.fromkeys(request.pins)
             if any(pin in index.number_of and mask[index.number_of[pin]] for index, mask in indexes)
         ]
-        known = frozenset(pins)
+        pinned = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(
                 interaction, visible_set, memory_columns, hits, readings.interactions
             ),
             pins=sorted(pins, key=age_of, reverse=True),
-            unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in known],
+            unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pinned],
             turns=turns[::-1],
             summaries={} if self._capsules is None else self._capsules.capsules(readings.categories, where),
             age_of=age_of,

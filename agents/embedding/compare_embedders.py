@@ -58,9 +58,9 @@ class CompareEmbedders:
         if memory is None:
             return None
         text = embedding_text(memory)
-        own, general = self._spaces.embedder(mode, text), self._spaces.embedder(GENERAL_MODE, text)
+        of_mode, general = self._spaces.embedder(mode, text), self._spaces.embedder(GENERAL_MODE, text)
         try:
-            first, second = await encode_memory(own, memory), await encode_memory(general, memory)
+            first, second = await encode_memory(of_mode, memory), await encode_memory(general, memory)
         except (ModelMissing, Unavailable):
             raise
         except Exception:  # a text that a model refuses is marked `failed` when it is stored
@@ -71,13 +71,13 @@ class CompareEmbedders:
         self, mode: Mode, sample: Sequence[SampledTurn], vectors: Sequence[VectorPair | None]
     ) -> dict[str, Any]:
         """Return the comparison of the turns that have vectors."""
-        kept = [(turn, pair) for turn, pair in zip(sample, vectors, strict=True) if pair is not None]
-        turns = [turn for turn, _ in kept]
-        if mode.embedder == GENERAL or len(kept) < MIN_TURNS:
+        pairs = [(turn, pair) for turn, pair in zip(sample, vectors, strict=True) if pair is not None]
+        turns = [turn for turn, _ in pairs]
+        if mode.embedder == GENERAL or len(pairs) < MIN_TURNS:
             return describe(
                 mode.embedder, turns, "same_embedder" if mode.embedder == GENERAL else "too_few_turns", None
             )
-        own, general = (np.stack([pair[side] for _, pair in kept]) for side in (0, 1))
+        of_mode, general = (np.stack([pair[side] for _, pair in pairs]) for side in (0, 1))
         conversations = np.array([turn.conversation for turn in turns], np.int64)
-        compared = await asyncio.to_thread(compare, own, general, conversations)
+        compared = await asyncio.to_thread(compare, of_mode, general, conversations)
         return describe(mode.embedder, turns, compared.verdict, compared)

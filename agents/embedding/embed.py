@@ -148,14 +148,14 @@ class Embed:
 
     async def has_written(self, event: Embedded, partition: int) -> bool:
         """True if the event's vector is in the index: a written one may have been lost since."""
-        if (place := written_location(event)) is None:
+        if (location := written_location(event)) is None:
             return False
         index = self._indexes.at(partition)
-        fingerprint = (await index.spaces()).get(collection_name(place.mode, place.space))
+        fingerprint = (await index.spaces()).get(collection_name(location.mode, location.space))
         if fingerprint is None:
             return False
-        found = await index.hashes(VectorSpace(place.mode, fingerprint), [event.memory_id])
-        return found.get(event.memory_id) == event.content_hash
+        hashes = await index.hashes(VectorSpace(location.mode, fingerprint), [event.memory_id])
+        return hashes.get(event.memory_id) == event.content_hash
 
     def _held(self, memory: Memory, partition: int) -> tuple[str, ...]:
         """Return the other spaces in which the memory's vector may stay: that of its mode's former embedder."""
@@ -206,7 +206,7 @@ class Embed:
         vectors = await index.vectors(space, ids)
         # A batch is written between two awaits: equal hashes before and after belong to these vectors.
         after = await index.hashes(space, ids)
-        hashes = {found.get(memory.memory_id) for found in (before, after)}
+        hashes = {stored.get(memory.memory_id) for stored in (before, after)}
         return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
 
     async def _upsert(

@@ -78,10 +78,10 @@ class HeldVectors:
         made = {beside.memory_id: (beside.place.space,) for beside in besides if beside.place is not None}
 
         def held(encoded: EncodedMemory, memory: Memory) -> tuple[str, ...]:
-            kept = [
+            verified = [
                 each for each in encoded.held if stored[memory.mode, each].get(encoded.memory_id) == memory.content_hash
             ]
-            return tuple(dict.fromkeys((*made.get(encoded.memory_id, ()), *kept)))
+            return tuple(dict.fromkeys((*made.get(encoded.memory_id, ()), *verified)))
 
         return {
             memory_id: encoded if encoded.memory is None else replace(encoded, held=held(encoded, encoded.memory))
@@ -102,31 +102,25 @@ class HeldVectors:
         """
         modes: defaultdict[str, set[str]] = defaultdict(set)
         for encoded in batch:
-            modes[encoded.memory_id].update(self._modes(encoded))
-        kept = {encoded.memory_id: _locations(latest.get(encoded.memory_id, encoded)) for encoded in batch}
+            memory = encoded.memory
+            if encoded.is_release and memory is not None:
+                # The vectors of a released memory stay if it has changed since, or its mode has a former embedder.
+                is_held_again = self._spaces_at(encoded.partition).has_former(memory)
+                if is_held_again or memory.embedding.status != "ready":
+                    continue
+            places = {place.mode for place in (*encoded.strays, encoded.place) if place is not None}
+            modes[encoded.memory_id] |= places if memory is None else places | {memory.mode}
+        locations = {encoded.memory_id: _locations(latest.get(encoded.memory_id, encoded)) for encoded in batch}
         for name, fingerprint in collections.items():
             space = VectorSpace.held_by(name, fingerprint)
-            place = VectorLocation(mode=space.mode, space=fingerprint.digest)
+            location = VectorLocation(mode=space.mode, space=fingerprint.digest)
             others = [
                 memory_id
                 for memory_id, concerned in modes.items()
-                if space.mode in concerned and place not in kept[memory_id]
+                if space.mode in concerned and location not in locations[memory_id]
             ]
-            if others and (found := await index.hashes(space, others)):
-                await index.delete(space, list(found))
-
-    def _modes(self, encoded: EncodedMemory) -> set[str]:
-        """Return the modes in whose collections a memory may have vectors that are no longer wanted."""
-        if encoded.is_release and self._is_held_again(encoded):
-            return set()
-        places = {place.mode for place in (*encoded.strays, encoded.place) if place is not None}
-        return places if encoded.memory is None else places | {encoded.memory.mode}
-
-    def _is_held_again(self, encoded: EncodedMemory) -> bool:
-        """True if the vectors of a released memory stay: it has changed since, or its mode has a former embedder."""
-        assert encoded.memory is not None
-        spaces = self._spaces_at(encoded.partition)
-        return encoded.memory.embedding.status != "ready" or spaces.has_former(encoded.memory)
+            if others and (stored := await index.hashes(space, others)):
+                await index.delete(space, list(stored))
 
 
 def _locations(encoded: EncodedMemory) -> set[VectorLocation]:
@@ -134,6 +128,6 @@ def _locations(encoded: EncodedMemory) -> set[VectorLocation]:
     if encoded.memory is None:
         return set()
     if encoded.is_release:
-        return {place for place in (encoded.memory.embedding.place,) if place is not None}
+        return {location for location in (encoded.memory.embedding.place,) if location is not None}
     held = {VectorLocation(mode=encoded.memory.mode, space=digest) for digest in encoded.held}
     return held if encoded.place is None else held | {encoded.place}

@@ -77,10 +77,15 @@ class Maintain:
 
     async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
         """Return the due actions for the existing ones of these memories."""
-        found = [self._memories.get(memory_id) for memory_id in memory_ids]
-        memories = [memory for memory in found if memory is not None]
+        existing = [self._memories.get(memory_id) for memory_id in memory_ids]
+        memories = [memory for memory in existing if memory is not None]
         missing = await self._missing(memories) if job.kind in ("reconcile", "verify") else set()
-        return [self._inspect(job, memory, is_missing=memory.memory_id in missing) for memory in memories]
+        inspected: list[InspectedMemory] = []
+        for memory in memories:
+            digest, is_missing = self._spaces.digest(memory), memory.memory_id in missing
+            due = maintenance_action(job, memory, digest, is_missing=is_missing)
+            inspected.append(InspectedMemory(memory, due, is_missing or is_in_other_space(memory, digest)))
+        return inspected
 
     def outcome_of(self, inspected: InspectedMemory) -> JobOutcome | None:
         """Return the outcome for a memory since its inspection; None while it is pending."""
@@ -105,7 +110,7 @@ class Maintain:
         for name, fingerprint in (await self._index.spaces()).items():
             space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
-                place = VectorLocation(mode=space.mode, space=fingerprint.digest)
+                location = VectorLocation(mode=space.mode, space=fingerprint.digest)
                 # By a search without an effective limit.
                 anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
                 most = await self._index.count(space, self._partition)
@@ -113,31 +118,26 @@ class Maintain:
                 wheres = [MemoryFilter(name, scope) for name in index_names(job.scope.boundary)] if most else []
                 nearest = [await self._index.search(space, anywhere, where, most) for where in wheres]
                 for memory_id in [point.memory_id for each in nearest for point in each]:
-                    if (found := self._orphan(memory_id, place)) is not None:
-                        yield found
+                    if (event := self._orphan(memory_id, location)) is not None:
+                        yield event
 
-    def _orphan(self, memory_id: str, place: VectorLocation) -> Embedded | None:
+    def _orphan(self, memory_id: str, location: VectorLocation) -> Embedded | None:
         memory = self._memories.get(memory_id)
         digest = None if memory is None else self._spaces.digest(memory)
         if memory is not None and not memory.visibility.searchable:
             digest = ""
         # While in flight, a vector is removed from its old location and reaches the new one before the record does.
-        elif memory is not None and (is_located(memory, place) or is_in_flight(memory) or digest is None):
+        elif memory is not None and (is_located(memory, location) or is_in_flight(memory) or digest is None):
             return None
-        is_due_here = memory is not None and place == VectorLocation(mode=memory.mode, space=digest or "")
+        is_due_here = memory is not None and location == VectorLocation(mode=memory.mode, space=digest or "")
         return Embedded(
             memory_id=memory_id,
             content_hash=memory.content_hash if memory else "",
-            mode=place.mode,
+            mode=location.mode,
             status="stale" if is_due_here else "ready",
-            space=place.space,
+            space=location.space,
             at=self._clock.now(),
         )
-
-    def _inspect(self, job: Job, memory: Memory, *, is_missing: bool) -> InspectedMemory:
-        digest = self._spaces.digest(memory)
-        is_stale = is_missing or is_in_other_space(memory, digest)
-        return InspectedMemory(memory, maintenance_action(job, memory, digest, is_missing=is_missing), is_stale)
 
     async def _missing(self, memories: Sequence[Memory]) -> set[str]:
         """Return the ids of memories without a vector in their record's location, or with that of another text."""
@@ -146,10 +146,10 @@ class Maintain:
             if memory.embedding.status == "ready" and memory.embedding.place is not None:
                 by_place[memory.embedding.place].append(memory)
         fingerprints, missing = await self._index.spaces(), set()
-        for place, expected in by_place.items():
-            fingerprint = fingerprints.get(collection_name(place.mode, place.space))
+        for location, expected in by_place.items():
+            fingerprint = fingerprints.get(collection_name(location.mode, location.space))
             ids = [memory.memory_id for memory in expected]
-            space = None if fingerprint is None else VectorSpace(place.mode, fingerprint)
+            space = None if fingerprint is None else VectorSpace(location.mode, fingerprint)
             hashes = {} if space is None else await self._index.hashes(space, ids)
             missing |= {memory.memory_id for memory in expected if hashes.get(memory.memory_id) != memory.content_hash}
         return missing

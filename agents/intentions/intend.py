@@ -84,8 +84,8 @@ class Intend:
             ("constraints", wanted.constraints),
         ]
         before = self._intentions.get(scope)
-        given = [(part, texts) for part, texts in lists if texts is not None]
-        self._put(scope, before, apply_set_intention(before, given, self._clock.now(), offset))
+        replaced = [(part, texts) for part, texts in lists if texts is not None]
+        self._put(scope, before, apply_set_intention(before, replaced, self._clock.now(), offset))
         return CommandResult(build_intention_view(self.get(scope)))
 
     def _cached_reader(self) -> ReadMemory:

@@ -5,7 +5,7 @@ made is not on it. Kept maps are derived from the vector index, and lose a memor
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from modestream_client.results import MemoryCloud, MemoryMap, PlacedMemory
 
@@ -15,7 +15,6 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.rules.answer.hits import SearchWarning, warn_other_modes
-from agents.rules.maps.map_layout import MapLayout
 from agents.rules.query.plans import count_other_modes, current_mode, requested_modes
 from schemas.failures import ModelMissing
 from schemas.messages.lists import MAX_POINT_TEXT_CHARS, MapRequest
@@ -98,19 +97,10 @@ class DrawMap:
         drawn = await self._layouts.draw(boundary, cloud.space, cloud)
         row_of = drawn.layout.rows()
         placed = [(memory_id, row_of[memory_id]) for memory_id in cloud.shown if memory_id in row_of]
-        points = await self._points(placed, drawn.layout)
-        # What was read before a pause may be forgotten or moved by now.
-        ids = [point.memory_id for point in points]
-        present = self._map_memories.are_present(boundary, location_of(cloud.space), ids)
-        points = [point for point, is_present in zip(points, present.tolist(), strict=True) if is_present]
-        return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
-
-    async def _points(self, placed: Iterable[tuple[str, int]], layout: MapLayout) -> list[PlacedMemory]:
-        """Return the points of memories in these rows of a layout; pauses for the event loop."""
         points = []
-        for number, (memory_id, row) in enumerate(placed):
-            if (memory := self._memories.excerpt(memory_id)) is not None:
-                x, y = layout.places[row].tolist()
+        for number, (shown_id, row) in enumerate(placed):
+            if (memory := self._memories.excerpt(shown_id)) is not None:
+                x, y = drawn.layout.places[row].tolist()
                 points.append(
                     PlacedMemory(
                         memory_id=memory.memory_id,
@@ -124,7 +114,11 @@ class DrawMap:
                 )
             if number % RECORDS_AT_ONCE == RECORDS_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        return points
+        # What was read before a pause may be forgotten or moved by now.
+        ids = [point.memory_id for point in points]
+        present = self._map_memories.are_present(boundary, location_of(cloud.space), ids)
+        points = [point for point, is_present in zip(points, present.tolist(), strict=True) if is_present]
+        return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
 
 
 def _cloud_of(

@@ -57,11 +57,11 @@ class Layouts:
     """The maps of one partition's users."""
 
     def __init__(
-        self, memories: MapMemories, index: VectorIndex, kept: MapLayouts, threads: LayoutThreads, clock: Clock
+        self, memories: MapMemories, index: VectorIndex, stored: MapLayouts, threads: LayoutThreads, clock: Clock
     ) -> None:
         self._memories = memories
         self._index = index
-        self._kept = kept
+        self._kept = stored
         self._threads = threads
         self._clock = clock
         self._waiting: dict[MapKey, _Waiting] = {}
@@ -128,17 +128,17 @@ class Layouts:
 
     async def _save(self, boundary: str, space: VectorSpace, layout: MapLayout) -> None:
         """Keep a map, without what was forgotten since it was read."""
-        kept = self._memories.present_on(boundary, location_of(space), layout.trimmed())
-        await self._kept.save(boundary, space.collection, kept)
+        current = self._memories.present_on(boundary, location_of(space), layout.trimmed())
+        await self._kept.save(boundary, space.collection, current)
 
     async def _project(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> MapLayout:
         """Return the places of a cloud's memories by principal components."""
         waiting = self._waiting.get((boundary, space.collection)) or _Waiting()
         if waiting.projected is None:
             waiting.projected = MapLayout.new([], np.zeros((0, 2), np.float32), cloud.total, self._clock.now())
-        known = frozenset(waiting.projected.ids)
+        projected_ids = frozenset(waiting.projected.ids)
         async with self._threads.turn_soon():
-            ids, rows = await read_rows(self._index, space, [each for each in cloud.shown if each not in known])
+            ids, rows = await read_rows(self._index, space, [each for each in cloud.shown if each not in projected_ids])
             if ids:
                 if waiting.plane is None:
                     waiting.plane = await self._threads.run(partial(PrincipalPlane.of, rows))
@@ -182,13 +182,13 @@ PAGE_SIZE = 1024
 async def read_rows(index: VectorIndex, space: VectorSpace, memory_ids: Sequence[str]) -> tuple[list[str], Matrix]:
     """Return the ids with a vector in the space, in order, and their rows, shape (ids, dim)."""
     rows = np.zeros((len(memory_ids), space.fingerprint.dim), np.float32)
-    found: list[str] = []
+    ids: list[str] = []
     for start in range(0, len(memory_ids), PAGE_SIZE):
         page = memory_ids[start : start + PAGE_SIZE]
         vectors = await index.pooled(space, page)
-        known = [memory_id for memory_id in page if memory_id in vectors]
-        if known:
-            pooled = np.stack([vectors[memory_id] for memory_id in known])
-            rows[len(found) : len(found) + len(known)] = normalise_rows(pooled)
-        found += known
-    return found, rows[: len(found)]
+        with_vector = [memory_id for memory_id in page if memory_id in vectors]
+        if with_vector:
+            pooled = np.stack([vectors[memory_id] for memory_id in with_vector])
+            rows[len(ids) : len(ids) + len(with_vector)] = normalise_rows(pooled)
+        ids += with_vector
+    return ids, rows[: len(ids)]

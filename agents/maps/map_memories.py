@@ -61,22 +61,22 @@ class MapMemories:
             clouds += self._of_mode(columns, mode, [(space, drawable[space]) for space in each], is_shown, without)
         return clouds
 
-    def to_lay_out(self, boundary: str, place: VectorLocation) -> list[str]:
+    def to_lay_out(self, boundary: str, location: VectorLocation) -> list[str]:
         """Return the memories of a space that are laid out: all, or a sample."""
         columns = self.columns(boundary)
-        every = np.flatnonzero(_embedded(columns, place))
+        every = np.flatnonzero(_embedded(columns, location))
         return _ids(columns, sample_memories(columns.columns, every, MAX_LAID_OUT))
 
-    def are_present(self, boundary: str, place: VectorLocation, memory_ids: Sequence[str]) -> Mask:
+    def are_present(self, boundary: str, location: VectorLocation, memory_ids: Sequence[str]) -> Mask:
         """Return which of these memories belong on the map of a space."""
         columns = self.columns(boundary)
-        embedded = np.append(_embedded(columns, place), np.False_)
+        embedded = np.append(_embedded(columns, location), np.False_)
         mask: Mask = embedded[[columns.number_of.get(memory_id, -1) for memory_id in memory_ids]]
         return mask
 
-    def present_on(self, boundary: str, place: VectorLocation, layout: MapLayout) -> MapLayout:
+    def present_on(self, boundary: str, location: VectorLocation, layout: MapLayout) -> MapLayout:
         """Return a map of a space without memories that are no longer in it."""
-        return layout.only(self.are_present(boundary, place, layout.ids))
+        return layout.only(self.are_present(boundary, location, layout.ids))
 
     def _of_mode(
         self,
@@ -91,8 +91,8 @@ class MapMemories:
         if not filled:
             return [CloudMemories(mode, None, left_out=int(without.sum()))]
         return [
-            self._cloud(columns, space, mask, is_shown, 0 if place else int(without.sum()))
-            for place, (space, mask) in enumerate(filled)
+            self._cloud(columns, space, mask, is_shown, 0 if number else int(without.sum()))
+            for number, (space, mask) in enumerate(filled)
         ]
 
     def _cloud(
@@ -119,16 +119,16 @@ def spaces_by_mode(
     modes: Iterable[str], stored: Collection[VectorSpace], current: Mapping[str, VectorSpace]
 ) -> dict[str, list[VectorSpace]]:
     """Return for each mode its vector spaces, the current one first."""
-    found = {mode: [current[mode]] if mode in current else [] for mode in modes}
+    by_mode = {mode: [current[mode]] if mode in current else [] for mode in modes}
     for space in stored:
-        if space.mode in found and space not in found[space.mode]:
-            found[space.mode].append(space)
-    return found
+        if space.mode in by_mode and space not in by_mode[space.mode]:
+            by_mode[space.mode].append(space)
+    return by_mode
 
 
-def _embedded(columns: MemoryColumns, place: VectorLocation) -> Mask:
+def _embedded(columns: MemoryColumns, location: VectorLocation) -> Mask:
     """Return the memories with a vector in a location that are not superseded."""
-    return columns.embedded(place.space) & _of_mode(columns, place.mode) & ~columns.columns.superseded
+    return columns.embedded(location.space) & _of_mode(columns, location.mode) & ~columns.columns.superseded
 
 
 def _of_mode(columns: MemoryColumns, mode: str) -> Mask:

@@ -50,40 +50,40 @@ class SegmentVectors:
         self._index = index
         self._spaces = spaces
 
-    async def stored(self, segments: Sequence[Segment], place: VectorLocation) -> tuple[Matrix, list[Segment]]:
+    async def stored(self, segments: Sequence[Segment], location: VectorLocation) -> tuple[Matrix, list[Segment]]:
         """Return the rows of these segments in a location, and the segments; turns without a vector are left out."""
-        vectors = await self._read([memory.memory_id for segment in segments for memory in segment], place)
+        vectors = await self._read([memory.memory_id for segment in segments for memory in segment], location)
         stored = [[memory for memory in segment if memory.memory_id in vectors] for segment in segments]
         remaining: list[Segment] = [segment for segment in stored if segment]
         return _rows([vectors[memory.memory_id] for memory in segment] for segment in remaining), remaining
 
-    async def of_mode(self, mode: Mode, segments: Sequence[Segment], place: VectorLocation, here: Mode) -> Matrix:
-        """Return the rows of a mode's segments in the space of `place`, which is that of the mode `here`.
+    async def of_mode(self, mode: Mode, segments: Sequence[Segment], location: VectorLocation, here: Mode) -> Matrix:
+        """Return the rows of a mode's segments in the space of `location`, which is that of the mode `here`.
 
         Reads the vectors of the same space; otherwise embeds some texts, or without texts the mode's description.
         """
-        same = [[memory for memory in segment if memory.embedding.space == place.space] for segment in segments]
+        same = [[memory for memory in segment if memory.embedding.space == location.space] for segment in segments]
         if any(same):
-            location = VectorLocation(mode=mode.name, space=place.space)
-            rows, _ = await self.stored([segment for segment in same if segment], location)
+            own_location = VectorLocation(mode=mode.name, space=location.space)
+            rows, _ = await self.stored([segment for segment in same if segment], own_location)
             return rows
         texts = [[memory.text for memory in segment] for segment in _sample(segments)]
-        return await self._embed(texts or [[mode.description]] * bool(mode.description), place, here)
+        return await self._embed(texts or [[mode.description]] * bool(mode.description), location, here)
 
-    async def _read(self, memory_ids: Sequence[str], place: VectorLocation) -> Mapping[str, Vector]:
-        fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
+    async def _read(self, memory_ids: Sequence[str], location: VectorLocation) -> Mapping[str, Vector]:
+        fingerprint = (await self._index.spaces()).get(collection_name(location.mode, location.space))
         if fingerprint is None:
             return {}
-        space = VectorSpace(place.mode, fingerprint)
-        found: dict[str, Vector] = {}
+        space = VectorSpace(location.mode, fingerprint)
+        vectors: dict[str, Vector] = {}
         for start in range(0, len(memory_ids), PAGE_SIZE):
-            found.update(await self._index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
-        return found
+            vectors.update(await self._index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
+        return vectors
 
-    async def _embed(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:
+    async def _embed(self, texts: Sequence[Sequence[str]], location: VectorLocation, here: Mode) -> Matrix:
         try:
             embedder, space = self._spaces.resolve(here)
-            if space.fingerprint.digest != place.space:
+            if space.fingerprint.digest != location.space:
                 return _rows([])
             return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
         except ModelMissing:
@@ -142,36 +142,36 @@ class SuggestModes:
         boundary, projects = command.scope.boundary, command.permitted_projects
         modes = {mode.name: mode for mode in self._spaces.visible(boundary, projects)}
         read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS, projects))
-        chosen, found = chosen_segments_by_mode(read), []
-        for place, undecided in sorted(
+        chosen, suggestions = chosen_segments_by_mode(read), []
+        for location, undecided in sorted(
             default_segments_by_location(read).items(), key=lambda group: (group[0].mode, group[0].space)
         ):
-            if place.mode in modes and sum(map(len, undecided)) >= MIN_GROUP_TURNS:
-                unit, segments = await self._vectors.stored(undecided, place)
+            if location.mode in modes and sum(map(len, undecided)) >= MIN_GROUP_TURNS:
+                unit, segments = await self._vectors.stored(undecided, location)
                 rows = {
-                    name: await self._vectors.of_mode(mode, chosen.get(name, ()), place, modes[place.mode])
+                    name: await self._vectors.of_mode(mode, chosen.get(name, ()), location, modes[location.mode])
                     for name, mode in modes.items()
                     # Similarity to the default mode suppresses no suggestion, unless its turns were chosen explicitly.
-                    if name != place.mode or name in chosen
+                    if name != location.mode or name in chosen
                 }
-                found += await asyncio.to_thread(_suggest_groups, unit, segments, rows, place.mode)
-        found.sort(key=lambda suggestion: -sum(map(len, suggestion.turns)))
+                suggestions += await asyncio.to_thread(_suggest_groups, unit, segments, rows, location.mode)
+        suggestions.sort(key=lambda suggestion: -sum(map(len, suggestion.turns)))
         looked_at = sum(map(len, read))
-        return CommandResult({"suggestions": self._view(found, set(modes)), "looked_at": looked_at})
+        return CommandResult({"suggestions": self._view(suggestions, set(modes)), "looked_at": looked_at})
 
     async def _read(self, wanted: Sequence[Sequence[str]]) -> list[Segment]:
         """Read the existing records of segments; pauses for the event loop."""
-        found = []
-        for place, memory_ids in enumerate(wanted):
+        segments = []
+        for number, memory_ids in enumerate(wanted):
             records = [self._memories.get(memory_id) for memory_id in memory_ids]
-            found.append([memory for memory in records if memory is not None and memory.superseded_by is None])
-            if place % SEGMENT_BATCH_SIZE == SEGMENT_BATCH_SIZE - 1:
+            segments.append([memory for memory in records if memory is not None and memory.superseded_by is None])
+            if number % SEGMENT_BATCH_SIZE == SEGMENT_BATCH_SIZE - 1:
                 await asyncio.sleep(0)
-        return [segment for segment in found if segment]
+        return [segment for segment in segments if segment]
 
-    def _view(self, found: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
+    def _view(self, suggestions: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
         shown = []
-        for suggestion in found:
+        for suggestion in suggestions:
             name = suggest_mode_name(suggestion.terms, taken)
             taken.add(name)
             nearest = max(suggestion.group.mode_cosines.items(), key=lambda pair: pair[1], default=None)
@@ -207,9 +207,9 @@ def _suggest_groups(
     speakers = {word for turns in segments for turn in turns for word in (turn.speaker or "").lower().split()}
     comparable = {name: each for name, each in rows.items() if np.size(each)}
     all_texts = [memory.text for turns in segments for memory in turns]
-    found = []
+    suggestions = []
     for group in suggest_groups(unit, [len(turns) for turns in segments], comparable):
         turns = [segments[member] for member in group.members]
         texts = [memory.text for segment in turns for memory in segment]
-        found.append(ModeSuggestion(group, turns, mode, top_keywords(texts, all_texts, speakers)))
-    return found
+        suggestions.append(ModeSuggestion(group, turns, mode, top_keywords(texts, all_texts, speakers)))
+    return suggestions

@@ -56,13 +56,13 @@ BeforeForgetting = Callable[[Command, int], None]
 
 def parse_arguments(model: type[ArgumentsT], command: Command) -> ArgumentsT:
     """Parse the arguments of a command. Raises Rejected with the invalid field."""
-    given = dict(command.arguments)
+    arguments = dict(command.arguments)
     try:
-        return model.model_validate(given)
+        return model.model_validate(arguments)
     except ValidationError as problem:
-        drop_nulls(given, problem)
+        drop_nulls(arguments, problem)
     try:
-        return model.model_validate(given)
+        return model.model_validate(arguments)
     except ValidationError as problem:
         error = to_rejected(problem)
         raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None

@@ -42,10 +42,10 @@ class MemoryWriter(Memories, Protocol):
     def put(self, memory: Memory) -> None:
         """Write a record."""
 
-    def forget(self, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Replace a record by a permanent tombstone; `place` is the last known location of its vector."""
+    def forget(self, memory_id: str, location: VectorLocation | None = None) -> None:
+        """Replace a record by a permanent tombstone; `location` is the last known location of its vector."""
 
-    def remove(self, memory_id: str, place: VectorLocation | None = None) -> None:
+    def remove(self, memory_id: str, location: VectorLocation | None = None) -> None:
         """Replace a record by a tombstone that a new record of the same id may overwrite."""
 
 

@@ -69,14 +69,14 @@ class DrillDown:
             yield DrillDownLevel("intention", above.rests_on, shown)
         with step("retrieve.route"):
             # Only categories that match the question are checked for missing sources.
-            known = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
-            near = match_entries([category_text(category) for _, category in known], coverage)
+            scoped = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
+            near = match_entries([category_text(category) for _, category in scoped], coverage)
             read = self._memories.get
-            visible = [(known[match.place][0], visible_category(known[match.place][1], read)) for match in near]
-            found = category_layer(visible, features.question, coverage)
-        if _suffices(found, "categories", decided):
-            yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
-        yield DrillDownLevel("items", None, shown, found.shown, above.rests_on | found.rests_on)
+            visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
+            matching = category_layer(visible, features.question, coverage)
+        if _suffices(matching, "categories", decided):
+            yield DrillDownLevel("categories", self._with_turns(matching.rests_on), shown, matching.shown)
+        yield DrillDownLevel("items", None, shown, matching.shown, above.rests_on | matching.rests_on)
 
     def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
         """Return what matches a question above the items."""
@@ -87,8 +87,8 @@ class DrillDown:
 
     def _with_turns(self, memory_ids: frozenset[str]) -> frozenset[str]:
         """Return these memories with the turns that they derive from."""
-        found = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
-        turns = (quote.memory_id for memory in found if memory for quote in memory.evidence if quote.memory_id)
+        sources = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
+        turns = (quote.memory_id for memory in sources if memory for quote in memory.evidence if quote.memory_id)
         return memory_ids | frozenset(turns)
 
 

@@ -11,7 +11,7 @@ from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.answer.hits import best_passages, hit_of, part_scores, passage_coverage
 from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_evidence
-from agents.rules.index.columns import FloatArray, Mask
+from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, search_mask
 from agents.rules.ranking.query_features import QueryFeatures
@@ -67,8 +67,8 @@ class HitDetails:
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records that searches find, in the order of the ids."""
-        found = (self._memories.get(memory_id) for memory_id in memory_ids)
-        return [memory for memory in found if memory is not None and memory.visibility.searchable]
+        memories = (self._memories.get(memory_id) for memory_id in memory_ids)
+        return [memory for memory in memories if memory is not None and memory.visibility.searchable]
 
 
 class HitRanker:
@@ -96,20 +96,25 @@ class HitRanker:
         models = self._weights.models
         ranking = rank_memories(features, admitted, models[features.variant], models["words"], words.prepared)
         if method == "lexical_merge":
-            ranking = ranking.with_topics(self._topics(search, memory_columns, ranking))
+            topics = np.zeros(len(ranking.numbers))
+            for row in ranking.best(MAX_TOPIC_CANDIDATES, memory_columns.id_of):
+                memory = self._memories.get(memory_columns.id_of[int(ranking.numbers[row])])
+                if memory is not None and memory.reading.topic:
+                    topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
+            ranking = ranking.with_topics(topics)
         details = None if bare else self._details(search, features, memory_columns)
-        found = self._hits(search, memory_columns, features, ranking, details)
-        return self._with_passages(found, nearest, features, memory_columns), int(admitted.sum())
+        hits = self._hits(search, memory_columns, features, ranking, details)
+        return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
 
     def _with_passages(
         self,
-        found: Sequence[tuple[Hit, Memory]],
+        hits: Sequence[tuple[Hit, Memory]],
         nearest: Sequence[ModeSearchResult],
         features: QueryFeatures,
         memory_columns: MemoryColumns,
     ) -> list[Hit]:
         """Return the hits, those of long turns with their best passages."""
-        cut = {memory.memory_id: spans for _, memory in found if (spans := memory_passages(memory))}
+        cut = {memory.memory_id: spans for _, memory in hits if (spans := memory_passages(memory))}
         # A text that was replaced since has no usable vectors: the index may still have those of the one before.
         embedded = [memory_id for memory_id in cut if features.embedded[memory_columns.number_of[memory_id]]]
         cosines = part_scores([scores for result in nearest for scores in result.read_passages], embedded)
@@ -122,7 +127,7 @@ class HitRanker:
 
         return [
             hit.model_copy(update={"passages": passages(hit.memory_id)}) if hit.memory_id in cut else hit
-            for hit, _ in found
+            for hit, _ in hits
         ]
 
     def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
@@ -140,27 +145,18 @@ class HitRanker:
         """Return the best memories as hits, each with its record."""
         explanation = Explanation(features, ranking) if search.request.explain else None
         hits, lexical_scores = [], features.lexical["words"]
-        for place in ranking.best(search.request.top_k, memory_columns.id_of):
-            number = int(ranking.numbers[place])
-            if ranking.score(place) < search.request.min_score:
+        for row in ranking.best(search.request.top_k, memory_columns.id_of):
+            number = int(ranking.numbers[row])
+            if ranking.score(row) < search.request.min_score:
                 break
             memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:
-                why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
-                hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
+                why = (explanation.scores(row), explanation.contributions(row)) if explanation else (None, None)
+                hit = hit_of(memory, ranking.score(row), *why, shown_as=search.shown_as)
                 if details is not None:
                     hit = details.with_details(hit, memory, has_terms=bool(lexical_scores[number]))
                 hits.append((hit, memory))
         return hits
-
-    def _topics(self, search: SearchPlan, memory_columns: MemoryColumns, ranking: Ranking) -> FloatArray:
-        """Return, for the best memories so far, the share of their topic that the question names."""
-        topics = np.zeros(len(ranking.numbers))
-        for place in ranking.best(MAX_TOPIC_CANDIDATES, memory_columns.id_of):
-            memory = self._memories.get(memory_columns.id_of[int(ranking.numbers[place])])
-            if memory is not None and memory.reading.topic:
-                topics[place] = topic_share(search.question.terms, content_terms(memory.reading.topic))
-        return topics
 
 
 def collect_query_features(

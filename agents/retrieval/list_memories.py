@@ -82,9 +82,9 @@ async def read_page(
 ) -> tuple[list[Any], Position | None]:
     """Return at most `limit` items after a position, and the position of the last one if others follow it."""
     page: list[Any] = []
-    place, size, behind, last = order.start(after), 0, after, after
-    while place < len(order):
-        window = order.window(place, max(1, limit - len(page)), behind)
+    index, size, behind, last = order.start(after), 0, after, after
+    while index < len(order):
+        window = order.window(index, max(1, limit - len(page)), behind)
         for position, item in await _sorted(window, order, behind, reader, slices):
             if not order.is_after(position, behind):
                 continue
@@ -96,7 +96,7 @@ async def read_page(
                 last = item.position if window.by_key else built.position
             if slices.is_over:
                 await slices.pause()
-        place, behind = window.end, window.reached or behind
+        index, behind = window.end, window.reached or behind
     return page, None
 
 
@@ -104,12 +104,12 @@ async def _sorted(
     window: Window, order: ListedOrder, behind: Position | None, reader: ItemReader, slices: EventLoopSlices
 ) -> list[tuple[Position, OrderedItem]]:
     """Return the items of a window with their positions, which are exact where that decides."""
-    inexact_ms, found = window.inexact_ms(behind), []
+    inexact_ms, positioned = window.inexact_ms(behind), []
     for item in window.items:
-        found.append((reader.exact(item) if item.time_ms in inexact_ms else item.position, item))
+        positioned.append((reader.exact(item) if item.time_ms in inexact_ms else item.position, item))
         if slices.is_over:
             await slices.pause()
-    return sorted(found, reverse=order.newest)
+    return sorted(positioned, reverse=order.newest)
 
 
 class List:
@@ -147,8 +147,8 @@ class List:
         for part in asked.parts:
             columns = self._words.memory_columns(part.where.boundary)
             numbers = asked.numbers(part, columns, self._with_status(asked), beginning.began)
-            place = _names(asked.request.scope.boundary).index(part.where.boundary)
-            selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[place])))
+            part_number = _names(asked.request.scope.boundary).index(part.where.boundary)
+            selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[part_number])))
         return selected
 
     def _with_status(self, asked: ListFilter) -> Callable[[str], IntArray]:
@@ -182,15 +182,15 @@ class List:
     ) -> ListedOrder:
         """Return the items whose records match: all of them, or without `count_all` those that the page needs."""
         first, wanted = 0 if count_all else order.start(after), asked.request.limit + 1
-        places: list[int] = []
-        for place, key in enumerate(order.keys(first), first):
+        matching: list[int] = []
+        for index, key in enumerate(order.keys(first), first):
             if slices.is_over:
                 await slices.pause()
-            if not count_all and place % wanted == 0 and order.suffices(places, place, after, wanted):
+            if not count_all and index % wanted == 0 and order.suffices(matching, index, after, wanted):
                 break
             if self._is_shown(asked, key):
-                places.append(place)
-        return order.restricted_to(places)
+                matching.append(index)
+        return order.restricted_to(matching)
 
     def _is_shown(self, asked: ListFilter, memory_id: str) -> bool:
         memory = self._memories.get(memory_id)
@@ -202,7 +202,12 @@ class List:
         request = asked.request
         selected = self._selected(asked, beginning)
         if request.reads_texts:
-            matching = await self._matching(asked, selected, slices)
+            matching = set()
+            for memory_id in _ids(selected):
+                if slices.is_over:
+                    await slices.pause()
+                if self._is_shown(asked, memory_id):
+                    matching.add(memory_id)
             # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
             selected = [_restricted(part, matching) for part in self._selected(asked, beginning)]
         turns = self._words.memory_columns(request.scope.boundary)
@@ -211,16 +216,6 @@ class List:
         after = cursor.position if cursor else None
         items, last = await read_page(order, after, request.limit, _GroupReader(groups), slices)
         return ListResult(items=items, next=_next(request, beginning, last), total=len(order))
-
-    async def _matching(self, asked: ListFilter, selected: Sequence[Selected], slices: EventLoopSlices) -> set[str]:
-        """Return the ids of the memories whose records match."""
-        matching = set()
-        for memory_id in _ids(selected):
-            if slices.is_over:
-                await slices.pause()
-            if self._is_shown(asked, memory_id):
-                matching.add(memory_id)
-        return matching
 
 
 def _names(boundary: str) -> tuple[str, ...]:

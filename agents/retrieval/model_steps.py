@@ -186,7 +186,7 @@ class LocalRerank:
         read = self.shown(hits)
         texts = [text_to_read(hit) for hit in read]
         try:
-            found = await self._cross_encoder.scores(request.query, texts, boundary=request.scope.boundary)
+            scores = await self._cross_encoder.scores(request.query, texts, boundary=request.scope.boundary)
         except (ModelMissing, Unavailable, RuntimeError) as problem:
             raise NoModelAnswer(str(problem)) from problem
-        return ReadHits({hit.memory_id: score for hit, score in zip(read, found, strict=True)})
+        return ReadHits({hit.memory_id: score for hit, score in zip(read, scores, strict=True)})

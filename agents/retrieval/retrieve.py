@@ -111,8 +111,11 @@ class Retrieve:
         self, request: RetrieveRequest, *, bare: bool, decided: Depth | None = None
     ) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
+        parts: list[_Found] = []
         with step("retrieve.recall"):
-            parts = [await self._found(search) for search in self._searches(request)]
+            for search in self._searches(request):
+                words = LexicalFeatures(self._words, self._clock, search, self._model)
+                parts.append(_Found(search, words, await self._vectors.nearest(search, words)))
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
         # The topmost layer that is sufficient and has a visible memory; otherwise the items.
         for level in self._levels(parts, request, decided):
@@ -141,10 +144,6 @@ class Retrieve:
 
         return plan_searches(request, declared, self._words.memory_columns, mode_of)
 
-    async def _found(self, search: SearchPlan) -> _Found:
-        words = LexicalFeatures(self._words, self._clock, search, self._model)
-        return _Found(search, words, await self._vectors.nearest(search, words))
-
     def _levels(
         self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None
     ) -> Iterable[DrillDownLevel]:
@@ -157,11 +156,11 @@ class Retrieve:
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """Return the best hits of all parts by score, ties by id, and the number of candidates."""
-        found = [self._hits.best(part.search, part.words, part.nearest, part.method, bare=bare) for part in parts]
-        candidates = sum(count for _, count in found)
-        if len(found) == 1:
-            return found[0][0], candidates
-        every = (hit for hits, _ in found for hit in hits)
+        ranked = [self._hits.best(part.search, part.words, part.nearest, part.method, bare=bare) for part in parts]
+        candidates = sum(count for _, count in ranked)
+        if len(ranked) == 1:
+            return ranked[0][0], candidates
+        every = (hit for hits, _ in ranked for hit in hits)
         return heapq.nsmallest(top_k, every, key=lambda hit: (-hit.score, hit.memory_id)), candidates
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
@@ -218,19 +217,19 @@ class SearchWithOwnSteps:
     async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         """Return the same without details of hits, of a request before `receive`."""
         received, warnings = await self.receive(request)
-        result, found = await self._retrieve.turns(received)
+        result, search_warnings = await self._retrieve.turns(received)
         result, more = await self._after(RANK, received, result)
-        return result, [*warnings, *found, *more]
+        return result, [*warnings, *search_warnings, *more]
 
     async def ordered(self, received: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
         """Return a result after the own steps that follow, or replace, the language model's order."""
         return await self._after(RERANK, received, result)
 
     async def _after(
-        self, place: str, request: RetrieveRequest, result: RetrieveResult
+        self, step_id: str, request: RetrieveRequest, result: RetrieveResult
     ) -> tuple[RetrieveResult, Warnings]:
-        if not self._pipelines.has_own(place):
+        if not self._pipelines.has_own(step_id):
             return result, []
-        own = await self._pipelines.run_own(place, {"query": request.query, "hits": result.hits})
-        warnings = [(warning.code, warning.message) for warning in own.warnings]
-        return result.model_copy(update={"hits": own.value[: request.top_k]}), warnings
+        custom = await self._pipelines.run_own(step_id, {"query": request.query, "hits": result.hits})
+        warnings = [(warning.code, warning.message) for warning in custom.warnings]
+        return result.model_copy(update={"hits": custom.value[: request.top_k]}), warnings

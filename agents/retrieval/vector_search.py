@@ -65,19 +65,19 @@ async def encode_query(
     # Let the tasks run until they wait for the models.
     await asyncio.sleep(0)
     meanwhile()
-    found = [await tasks[0]] if len(tasks) == 1 else await asyncio.gather(*tasks)
-    return dict(zip(models, found, strict=True))
+    encodings = [await tasks[0]] if len(tasks) == 1 else await asyncio.gather(*tasks)
+    return dict(zip(models, encodings, strict=True))
 
 
 def usable_encodings(
     encoders: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
 ) -> Mapping[bool, Encoded]:
     """Return a mode's encodings by `cross_lingual`. Raises the failure of its first encoder; ignores others."""
-    found = {encoder.cross_lingual: questions[encoder.key] for encoder in encoders}
+    by_language = {encoder.cross_lingual: questions[encoder.key] for encoder in encoders}
     first = questions[encoders[0].key]
     if not isinstance(first, Encoded):
         raise first
-    return {cross_lingual: encoded for cross_lingual, encoded in found.items() if isinstance(encoded, Encoded)}
+    return {cross_lingual: encoded for cross_lingual, encoded in by_language.items() if isinstance(encoded, Encoded)}
 
 
 async def _encode(model: Embedder, text: str, boundary: str) -> EncodingResult:
@@ -175,8 +175,8 @@ class VectorSearch:
         reads = await self._vectors.read_ahead([plan for plan in plans if plan is not None])
         results: list[ModeSearchResult] = []
         async for some in self._paced(list(zip(prepared, plans, strict=True))):
-            found = [self._found(mode_search, plan, reads, questions, search, words) for mode_search, plan in some]
-            results += await _gather(found)
+            searches = [self._found(mode_search, plan, reads, questions, search, words) for mode_search, plan in some]
+            results += await _gather(searches)
         return results
 
     async def _paced(self, modes: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
@@ -222,12 +222,12 @@ class VectorSearch:
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""
         mode = nearest.mode_search.mode
-        own = QueryEncoder(model, mode.embedder, mode.query_prefix)
+        encoder = QueryEncoder(model, mode.embedder, mode.query_prefix)
         other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
-            return [own]
-        crossing = replace(own, model=other, cross_lingual=True)
-        return [crossing] if elsewhere == nearest.count else [own, crossing]
+            return [encoder]
+        crossing = replace(encoder, model=other, cross_lingual=True)
+        return [crossing] if elsewhere == nearest.count else [encoder, crossing]
 
     async def _found(
         self,
@@ -243,8 +243,12 @@ class VectorSearch:
         columns, foreign = words.memory_columns(), search.question.foreign
         bias = CROSS_LINGUAL_BIAS[foreign]
 
-        def merged(found: Mapping[bool, Sequence[Scored]], offset: float, limit: int) -> Sequence[Scored]:
-            return merge_cross_lingual(found, columns, foreign=foreign, bias=offset, limit=limit) if found else ()
+        def merged(by_language: Mapping[bool, Sequence[Scored]], offset: float, limit: int) -> Sequence[Scored]:
+            return (
+                merge_cross_lingual(by_language, columns, foreign=foreign, bias=offset, limit=limit)
+                if by_language
+                else ()
+            )
 
         try:
             asked = usable_encodings(prepared.encoders, questions)
@@ -307,14 +311,18 @@ class VectorSearch:
         plan: PlannedSearch | None,
         search: SearchPlan,
         words: LexicalFeatures,
-        found: Sequence[Scored],
+        nearest: Sequence[Scored],
     ) -> Sequence[str] | None:
         """Return the memories that are compared passage by passage and token by token; None for all of few."""
         if not prepared.many:
             return None
-        near = Nearest.of(found).memory_ids
+        near = Nearest.of(nearest).memory_ids
         by_words = None if plan is None else plan.candidates
-        return _candidates(near, prepared, search, words) if by_words is None else _joined(by_words, near, words)
+        if by_words is None:
+            return _candidates(near, prepared, search, words)
+        # Those that were sent ahead, and those that the server added to them.
+        numbers = words.memory_columns().number_of
+        return list(dict.fromkeys([*by_words, *(memory_id for memory_id in near if memory_id in numbers)]))
 
     async def _passages(
         self,
@@ -361,12 +369,6 @@ def _candidates(
         prepared.nearest.mode_search.where, include_superseded=search.request.include_superseded
     )
     return select_candidates(near, words.now().lexical, columns, admitted)
-
-
-def _joined(by_words: Sequence[str], near: Sequence[str], words: LexicalFeatures) -> list[str]:
-    """Return the candidates that were sent ahead with those that the server added to them."""
-    known = words.memory_columns().number_of
-    return list(dict.fromkeys([*by_words, *(memory_id for memory_id in near if memory_id in known)]))
 
 
 async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:

@@ -89,10 +89,10 @@ class Refresh:
             return True
         return is_due_by_model(memory, ModelAndPrompt(self.profile, self._understand.prompt_version))
 
-    def is_due_by_rules(self, memory: Memory, job: Job, found: Sequence[ExtractedItem]) -> bool:
+    def is_due_by_rules(self, memory: Memory, job: Job, extracted: Sequence[ExtractedItem]) -> bool:
         """True if the rules find other items in a turn than it has."""
         items = [item for item_id in memory.items if (item := self._memories.get(item_id)) is not None]
-        supports = supports_of(memory, found)
+        supports = supports_of(memory, extracted)
         return is_of_earlier_revision(memory, job, self._understand.revision) or is_due_by_rules(
             memory, supports, items, self._memories.get, self._memories.is_forgotten
         )

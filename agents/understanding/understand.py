@@ -97,16 +97,24 @@ class Understand:
 
         Raises Unavailable if it must be asked again.
         """
-        earlier = self._earlier(memory)
+        # The items that the turn may contradict, by short names, if the template asks for them.
+        earlier: dict[str, Memory] = {}
+        if EARLIER_PLACEHOLDER in self._template.text:
+            near = EarlierItems(self._words, self._memories, self._modes).near(memory)
+            earlier = {f"e{number}": item for number, item in enumerate(near, 1)}
         prompt = self._prompt(memory, earlier)
         try:
             answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
         except Unanswerable as problem:
             return self._event(memory, None, None, UNANSWERABLE_PROFILE, problem.tokens, refresh)
-        found = with_known_items(self._with_known_categories(answered.answer, memory), earlier)
-        interaction = await self._with_vote(memory, found)
+        understanding = answered.answer
+        if understanding.categories:
+            existing = keep_known_categories(understanding.categories, self._taxonomy(memory))
+            understanding = understanding.model_copy(update={"categories": existing})
+        understanding = with_known_items(understanding, earlier)
+        interaction = await self._with_vote(memory, understanding)
         tokens = answered.tokens_in + answered.tokens_out
-        return self._event(memory, interaction, found, answered.profile, tokens, refresh)
+        return self._event(memory, interaction, understanding, answered.profile, tokens, refresh)
 
     def expected_tokens(self, memory: Memory) -> int:
         """Return the number of tokens that asking about a turn takes before it is answered, rather more than less."""
@@ -119,13 +127,6 @@ class Understand:
     def prompt_version(self) -> str:
         """The version of the template that a turn is understood by."""
         return self._template.version
-
-    def _earlier(self, memory: Memory) -> Mapping[str, Memory]:
-        """Return the items that the turn may contradict, by short names; none if the template does not ask for them."""
-        if EARLIER_PLACEHOLDER not in self._template.text:
-            return {}
-        near = EarlierItems(self._words, self._memories, self._modes).near(memory)
-        return {f"e{number}": item for number, item in enumerate(near, 1)}
 
     def _prompt(self, memory: Memory, earlier: Mapping[str, Memory]) -> Prompt:
         # The previous turns that a model may read, oldest first.
@@ -152,14 +153,14 @@ class Understand:
             earlier=earlier,
         )
 
-    async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:
+    async def _with_vote(self, memory: Memory, understanding: Understanding) -> Interaction | None:
         if memory.role != "user":
             return None
         vote = None
-        if found.interaction_mode is not None:
-            vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
+        if understanding.interaction_mode is not None:
+            vote = Interaction(mode=understanding.interaction_mode, confidence=understanding.interaction_confidence)
         try:
-            read = await self._reader.read(memory, intent=found.intent, model=vote)
+            read = await self._reader.read(memory, intent=understanding.intent, model=vote)
         except (ModelMissing, Unavailable):
             return None  # Keep the rest of the answer: asking again would cost again.
         return apply_threshold(read)
@@ -167,16 +168,11 @@ class Understand:
     def _taxonomy(self, memory: Memory) -> Taxonomy:
         return Taxonomy() if self._categories is None else self._categories.get(memory.scope)
 
-    def _with_known_categories(self, found: Understanding, memory: Memory) -> Understanding:
-        if not found.categories:
-            return found
-        return found.model_copy(update={"categories": keep_known_categories(found.categories, self._taxonomy(memory))})
-
     def _event(
         self,
         memory: Memory,
         interaction: Interaction | None,
-        found: Understanding | None,
+        understanding: Understanding | None,
         profile: str,
         tokens: int,
         refresh: Refresh | None,
@@ -185,7 +181,7 @@ class Understand:
             memory_id=memory.memory_id,
             text_hash=current_text_hash(memory),
             interaction=interaction,
-            found=found,
+            found=understanding,
             profile=profile,
             prompt=self._template.version,
             at=self._clock.now(),

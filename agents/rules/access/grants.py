@@ -60,7 +60,10 @@ def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -
     grants = [grant for grant in _grants(policy, principal, "read") if grant.covers_boundary(selector)]
     if not grants:
         raise _refused(principal, "read")
-    narrowed = _intersection(selector.project_id, _union(grant.project_id for grant in grants))
+    asked, granted = selector.project_id, _union(grant.project_id for grant in grants)
+    narrowed = granted if asked is None else asked
+    if asked is not None and granted is not None:
+        narrowed = tuple(project for project in asked if project in granted)
     if narrowed is not None and not narrowed:
         raise _refused(principal, "read")
     return selector.model_copy(update={"project_id": narrowed})
@@ -79,13 +82,6 @@ def _union(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
             return None
         distinct.update(dict.fromkeys(values))
     return tuple(distinct)
-
-
-def _intersection(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the values that both admit, in the order of `asked`."""
-    if asked is None or granted is None:
-        return granted if asked is None else asked
-    return tuple(value for value in asked if value in granted)
 
 
 def _refused(principal: str | None, act: Permission) -> Rejected:

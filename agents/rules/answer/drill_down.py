@@ -6,7 +6,7 @@ anything.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +23,7 @@ from schemas.models.language import Prompt
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
-from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart
+from schemas.state.intention import INTENTION_PARTS, Intention, IntentionPart
 
 MAX_SCOPES = 10
 """Scopes per request with a search of the upper layers, first by name: reading and matching a full intention takes
@@ -73,8 +73,13 @@ def intention_layer(
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
     matches = match_entries(texts, coverage)
+    shown: list[dict[str, Any]] = []
+    for match in matches:
+        scope, part, entry = entries[match.place]
+        [view_of_entry] = build_intention_view(Intention.model_validate({part: (entry,)}))[part]
+        shown.append({"of": part, **view_of_entry, "scope": dict(scope), "score": match.share})
     return LayerResult(
-        shown=[_show_entry(*entries[match.place], match.share) for match in matches],
+        shown=shown,
         rests_on=frozenset(
             memory_id
             for _, _, entry in (entries[match.place] for match in matches)
@@ -100,8 +105,13 @@ def category_layer(
     """Match the categories, best first. Only summaries can suffice, descriptions can't."""
     texts = [category_text(view) for _, view in views]
     matches = match_entries(texts, coverage)[:MAX_LAYER_CATEGORIES]
+    shown: list[dict[str, Any]] = []
+    for match in matches:
+        scope, category = views[match.place]
+        fields = category.model_dump(include={"name", "description", "summary", "anchors", "version"}, mode="json")
+        shown.append({**fields, "scope": dict(scope), "score": match.share})
     return LayerResult(
-        shown=[_show_category(*views[match.place], match.share) for match in matches],
+        shown=shown,
         rests_on=frozenset(memory_id for match in matches for memory_id in views[match.place][1].rests_on),
         suffices=is_sufficient(
             [match for match in matches if views[match.place][1].summary],
@@ -110,16 +120,6 @@ def category_layer(
             coverage,
         ),
     )
-
-
-def _show_entry(scope: ScopeFields, part: IntentionPart, entry: IntentionEntry, share: float) -> dict[str, Any]:
-    [shown] = build_intention_view(Intention.model_validate({part: (entry,)}))[part]
-    return {"of": part, **shown, "scope": dict(scope), "score": share}
-
-
-def _show_category(scope: ScopeFields, category: Category, share: float) -> dict[str, Any]:
-    fields = category.model_dump(include={"name", "description", "summary", "anchors", "version"}, mode="json")
-    return {**fields, "scope": dict(scope), "score": share}
 
 
 Depth = Literal["intention", "categories", "items"]
@@ -186,7 +186,17 @@ class JudgedDepth(NamedTuple):
 
 def build_sufficiency_prompt(template: Template, layers: Layers) -> Prompt:
     """Build the prompt that asks which of these layers suffices. Raises ValueError as `fill_prompt`."""
-    parts = {"question": clip_text(layers.question, MAX_QUESTION_CHARS), "layers": "\n".join(_shown(layers))}
+    scored = [(part, entry) for part, entries in (layers.intention or {}).items() for entry in entries]
+    scored.sort(key=lambda part_and_entry: -part_and_entry[1]["score"])
+    lines = [
+        _line({"layer": "intention", "part": part, "text": entry["text"]}) for part, entry in scored[:MAX_SHOWN_ENTRIES]
+    ]
+    lines += [
+        _line({"layer": "categories", "name": category["name"], "text": category["summary"]})
+        for category in layers.categories
+        if category["summary"]
+    ]
+    parts = {"question": clip_text(layers.question, MAX_QUESTION_CHARS), "layers": "\n".join(lines)}
     return fill_prompt(template.text, template.version, parts)
 
 
@@ -195,17 +205,6 @@ def read_depth(answer: SufficiencyAnswer, layers: Layers) -> Depth | None:
     if answer.sufficient == "none":
         return "items"
     return answer.sufficient if answer.sufficient in layers.depths else None
-
-
-def _shown(layers: Layers) -> Iterator[str]:
-    """Yield the entries of the layers, the best of each first, one a line."""
-    scored = [(part, entry) for part, entries in (layers.intention or {}).items() for entry in entries]
-    scored.sort(key=lambda part_and_entry: -part_and_entry[1]["score"])
-    for part, entry in scored[:MAX_SHOWN_ENTRIES]:
-        yield _line({"layer": "intention", "part": part, "text": entry["text"]})
-    for category in layers.categories:
-        if category["summary"]:
-            yield _line({"layer": "categories", "name": category["name"], "text": category["summary"]})
 
 
 def _line(fields: Mapping[str, str]) -> str:

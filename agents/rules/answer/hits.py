@@ -39,7 +39,7 @@ def hit_of(
 
 def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[str, Any]:
     """Return the fields that hits and lists share."""
-    own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
+    whole = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return {
         "memory_id": memory.memory_id,
         "turn_id": memory.turn_id,
@@ -52,7 +52,7 @@ def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[st
         "speaker": memory.speaker,
         "text": memory.text,
         "occurred_at": iso(memory.occurred_at),
-        "evidence": memory.evidence or ((own,) if own else ()),
+        "evidence": memory.evidence or ((whole,) if whole else ()),
         "version": memory.version,
         "embedding_status": memory.embedding.status,
         "private": memory.visibility.private,
@@ -100,10 +100,10 @@ def part_scores(nearest_of: Sequence[Nearest], memory_ids: Sequence[str]) -> Map
             if memory_id in wanted
         }
         passages = nearest.passages
-        for place in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():
-            by_part = scores.setdefault(name_of[int(passages.rows[place])], {})
-            part = int(passages.parts[place])
-            by_part[part] = max(by_part.get(part, -1.0), float(passages.scores[place]))
+        for row in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():
+            by_part = scores.setdefault(name_of[int(passages.rows[row])], {})
+            part = int(passages.parts[row])
+            by_part[part] = max(by_part.get(part, -1.0), float(passages.scores[row]))
     return scores
 
 
@@ -112,9 +112,9 @@ def passage_coverage(postings: Sequence[Postings], number: int, passages: int, d
     covered = np.zeros(passages)
     weights = [idf(len(term.numbers), documents) for term in postings]
     for term, weight in zip(postings, weights, strict=True):
-        place = int(np.searchsorted(term.numbers, number))
-        if term.passages is not None and place < len(term.numbers) and term.numbers[place] == number:
-            covered += weight * ((int(term.passages[place]) >> np.arange(passages)) & 1)
+        row = int(np.searchsorted(term.numbers, number))
+        if term.passages is not None and row < len(term.numbers) and term.numbers[row] == number:
+            covered += weight * ((int(term.passages[row]) >> np.arange(passages)) & 1)
     return covered / (sum(weights) or 1.0)
 
 

@@ -64,9 +64,9 @@ class RankedHits(NamedTuple):
 
     def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits in this order; unknown ones follow in theirs, and private ones keep their places."""
-        place = {memory_id: number for number, memory_id in enumerate(self.order)}
+        position = {memory_id: number for number, memory_id in enumerate(self.order)}
         shown = [hit for hit in hits if not hit.private]
-        ranked = iter(sorted(shown, key=lambda hit: place.get(hit.memory_id, len(place))))
+        ranked = iter(sorted(shown, key=lambda hit: position.get(hit.memory_id, len(position))))
         return [hit if hit.private else next(ranked) for hit in hits]
 
     def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:

@@ -33,11 +33,11 @@ class TermCoverage:
         self._total = sum(weights)
         self._words: dict[str, set[int]] = {}
         self._stems: dict[int, dict[str, set[int]]] = {language: {} for language in languages}
-        for place, word in enumerate(terms):
-            self._words.setdefault(word, set()).add(place)
+        for number, word in enumerate(terms):
+            self._words.setdefault(word, set()).add(number)
         for language, of_language in self._stems.items():
-            for place, stem in enumerate(stems(terms, language)):
-                of_language.setdefault(stem, set()).add(place)
+            for number, stem in enumerate(stems(terms, language)):
+                of_language.setdefault(stem, set()).add(number)
 
     @classmethod
     def of(cls, features: QueryFeatures, columns: MemoryColumns, *, weigh_unknown: bool) -> Self:

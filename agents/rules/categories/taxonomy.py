@@ -99,13 +99,13 @@ def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str])
     A category that a user declared under the same name wins, and one that a user deleted stays away. One that the
     deployment dropped is removed.
     """
-    own = {category.name: category for category in stored.all() if category.declared}
-    others = {name: text for name, text in deployment.items() if name not in own and name not in stored.deleted}
+    declared = {category.name: category for category in stored.all() if category.declared}
+    others = {name: text for name, text in deployment.items() if name not in declared and name not in stored.deleted}
     named = {}
     for name, text in others.items():
         before = stored.find(name) or Category(name=name, description=text)
         named[name] = before if before.description == text else before.model_copy(update={"description": text})
-    return stored.model_copy(update={"categories": named | own})
+    return stored.model_copy(update={"categories": named | declared})
 
 
 MAX_ANCHORS = 8
@@ -221,15 +221,10 @@ def category_text(category: Category) -> str:
 
 def build_item_views(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:
     """Return the items as they are listed under the category `name`."""
-    return [_item_view(memory, name) for memory in memories]
-
-
-def _item_view(memory: Memory, name: str) -> dict[str, Any]:
-    assignments = memory.item.categories if memory.item else ()
-    return {
-        "memory_id": memory.memory_id,
-        "type": memory.type,
-        "mode": memory.mode,
-        "text": memory.text,
-        "confidence": next((assignment.confidence for assignment in assignments if assignment.name == name), None),
-    }
+    views: list[dict[str, Any]] = []
+    for memory in memories:
+        assignments = memory.item.categories if memory.item else ()
+        confidence = next((assignment.confidence for assignment in assignments if assignment.name == name), None)
+        fields = {"memory_id": memory.memory_id, "type": memory.type, "mode": memory.mode, "text": memory.text}
+        views.append({**fields, "confidence": confidence})
+    return views

@@ -295,18 +295,15 @@ def _find_in_one_pass(
     _, once = np.unique(first * len(unit) + other, return_index=True)
     order = once[np.lexsort((other[once], -cosine[once], first[once]))]
     unique = NeighbourPairs(first[order], other[order], cosine[order])
-    return _take_by_most_neighbours(unique, len(unit), min_size)
-
-
-def _take_by_most_neighbours(pairs: NeighbourPairs, size: int, min_size: int) -> list[RowIndices]:
-    """Return clusters, each the medoid followed by its neighbours, the nearest first."""
-    starts = np.searchsorted(pairs.row, np.arange(size + 1))
+    # Clusters in order of most neighbours: each the medoid followed by its neighbours, the nearest first.
+    size = len(unit)
+    starts = np.searchsorted(unique.row, np.arange(size + 1))
     counts, is_free = np.diff(starts), np.ones(size, np.bool_)
     clusters = []
     while len(counts) and counts.max() >= min_size - 1:
         medoid = int(counts.argmax())
-        neighbours = pairs.other[starts[medoid] : starts[medoid + 1]]
-        members = np.concatenate([[medoid], neighbours[is_free[neighbours]][: MAX_CLUSTER_SIZE - 1]])
+        near = unique.other[starts[medoid] : starts[medoid + 1]]
+        members = np.concatenate([[medoid], near[is_free[near]][: MAX_CLUSTER_SIZE - 1]])
         if len(members) < min_size:
             counts[medoid] = 0
             continue
@@ -314,5 +311,5 @@ def _take_by_most_neighbours(pairs: NeighbourPairs, size: int, min_size: int) ->
         is_free[members] = False
         counts[members] = 0
         for member in members.tolist():
-            np.subtract.at(counts, pairs.other[starts[member] : starts[member + 1]], 1)
+            np.subtract.at(counts, unique.other[starts[member] : starts[member + 1]], 1)
     return clusters

@@ -35,16 +35,16 @@ MIN_SHARE_OF_BEST = 0.8
 
 def passages_to_show(hits: Iterable[Hit]) -> dict[str, list[Span]]:
     """Return the passages to show of each hit that has passages, by memory id; `hits` come best first."""
-    found: dict[str, list[Span]] = {}
-    for place, hit in enumerate(hits):
+    spans_by_id: dict[str, list[Span]] = {}
+    for rank, hit in enumerate(hits):
         if hit.passages:
-            of_reply = PASSAGES_BY_PLACE[place] if place < len(PASSAGES_BY_PLACE) else 1
+            of_reply = PASSAGES_BY_PLACE[rank] if rank < len(PASSAGES_BY_PLACE) else 1
             count = MAX_PASSAGES_OF_USER if hit.role == "user" else of_reply
             least = MIN_SHARE_OF_BEST * hit.passages[0].score
-            found[hit.memory_id] = [
+            spans_by_id[hit.memory_id] = [
                 Span(passage.start, passage.end) for passage in hit.passages[:count] if passage.score >= least
             ]
-    return found
+    return spans_by_id
 
 
 def excerpt_of_reply(memory: Memory, passages: Sequence[Span]) -> str | None:
@@ -75,10 +75,10 @@ def excerpt_about(text: str, coverage: Callable[[str], float]) -> str | None:
         return None
     spans = short_passages(text[:MAX_EXCERPTED_CHARS])
     shares = [coverage(text[span.start : span.end]) for span in spans]
-    best = sorted(range(len(spans)), key=lambda place: (-shares[place], place))[
+    best = sorted(range(len(spans)), key=lambda number: (-shares[number], number))[
         : MAX_EXCERPT_CHARS // MAX_PASSAGE_CHARS
     ]
-    return join_spans(text, [spans[place] for place in best])
+    return join_spans(text, [spans[number] for number in best])
 
 
 def short_passages(text: str) -> list[Span]:

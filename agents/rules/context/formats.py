@@ -56,16 +56,16 @@ class Entry(NamedTuple):
     @classmethod
     def of_request(cls, texts: Iterable[RequestText], now: datetime) -> list[Self]:
         """Return the entries of texts that the request brings along, in their order."""
-        return [cls(None, text.role, None, now, place, text.content) for place, text in enumerate(texts)]
+        return [cls(None, text.role, None, now, number, text.content) for number, text in enumerate(texts)]
 
 
 def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
     """Return the sentences with the label, else beginning and end; None if that is not shorter than the whole entry."""
-    found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
+    labelled = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
     edges = memory.text
     if len(edges) > 2 * EXCERPT_EDGE_CHARS:
         edges = f"{edges[:EXCERPT_EDGE_CHARS].rstrip()}{EXCERPT_SEPARATOR}{edges[-EXCERPT_EDGE_CHARS:].lstrip()}"
-    excerpt = found or edges
+    excerpt = labelled or edges
     return excerpt if len(excerpt) < len(lexical_text(memory)) else None
 
 
@@ -121,9 +121,9 @@ class CompactFormat:
         return f'{{"about":{_json(about)},"memories":{{\n{ENTRY_SEPARATOR.join(days)}\n}}}}'
 
     def _line(self, entry: Entry, number: int) -> str:
-        place = "" if entry.memory_id is None else f"[{number}] "
+        reference = "" if entry.memory_id is None else f"[{number}] "
         speaker = entry.speaker or entry.role or DISTILLED
-        return _json(f"{place}{_utc(entry.occurred_at):%H:%M} {speaker}: {entry.text}")
+        return _json(f"{reference}{_utc(entry.occurred_at):%H:%M} {speaker}: {entry.text}")
 
 
 class FullFormat:

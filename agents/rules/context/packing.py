@@ -50,9 +50,9 @@ class ContextPacker:
     def offer(self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False) -> None:
         """Offer all at once; see `SectionFilling`."""
         filling = self.section(section, room, contiguous=contiguous)
-        for place, sized in enumerate(ordered):
+        for number, sized in enumerate(ordered):
             if not filling.offer(sized):
-                self.drop(rest.memory.memory_id for rest in ordered[place:])
+                self.drop(rest.memory.memory_id for rest in ordered[number:])
                 return
 
     def drop_if_repeated(self, sized: SizedEntry) -> bool:
@@ -121,8 +121,8 @@ class ContextPacker:
 
     def sections(self) -> dict[Section, list[str]]:
         """Return the kept ids by section, oldest first."""
-        kept = self._in_order_of_time()
-        return {name: [sized.memory.memory_id for section, sized in kept if section == name] for name in SECTIONS}
+        packed = self._in_order_of_time()
+        return {name: [sized.memory.memory_id for section, sized in packed if section == name] for name in SECTIONS}
 
     def tokens(self) -> dict[Section, int]:
         """Return the tokens of each section's entries."""
@@ -132,7 +132,7 @@ class ContextPacker:
         return counts
 
     def _in_order_of_time(self) -> list[tuple[Section, SizedEntry]]:
-        return sorted(self._kept.values(), key=lambda kept: (kept[1].memory.occurred_ms, kept[1].memory.source))
+        return sorted(self._kept.values(), key=lambda packed: (packed[1].memory.occurred_ms, packed[1].memory.source))
 
 
 class SectionFilling:

@@ -25,7 +25,7 @@ from agents.rules.categories.taxonomy import visible_category
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from agents.rules.index.columns import MISSING, Mask
+from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.ranking import log_odds_of
 from schemas.models.vectors import MemoryFilter
@@ -50,18 +50,19 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
     numbers = np.fromiter(scores, dtype=np.int64)
     log_odds = {number: log_odds_of(score) for number, score in scores.items()}
     order = columns.order()
-    own = np.array(list(log_odds.values()))
-    near = np.array([_best(log_odds, order.before[number], order.after[number]) for number in numbers.tolist()])
-    raised = own + NEIGHBOUR_WEIGHT * np.maximum(near - own, 0.0)
+    evidence = np.array(list(log_odds.values()))
+    # The better log-odds of two neighbours; minus infinity if neither is a hit.
+    near = np.array(
+        [
+            max(log_odds.get(int(order.before[number]), -math.inf), log_odds.get(int(order.after[number]), -math.inf))
+            for number in numbers.tolist()
+        ]
+    )
+    raised = evidence + NEIGHBOUR_WEIGHT * np.maximum(near - evidence, 0.0)
     tokens = ENTRY_TOKENS + TOKENS_PER_TERM * columns.columns.lengths[numbers]
     worth = -np.logaddexp(0.0, -raised) - LENGTH_EXPONENT * np.log(tokens)
-    found: list[int] = numbers[np.argsort(-worth, kind="stable")].tolist()
-    return found
-
-
-def _best(log_odds: Mapping[int, float], before: int, after: int) -> float:
-    """Return the better log-odds of two neighbours; minus infinity if neither is a hit."""
-    return max(log_odds.get(int(number), -math.inf) if number != MISSING else -math.inf for number in (before, after))
+    ordered: list[int] = numbers[np.argsort(-worth, kind="stable")].tolist()
+    return ordered
 
 
 class RetentionPolicy(NamedTuple):
@@ -214,15 +215,15 @@ def collect_section_candidates(
     `hits` are scores by id, best first; `interaction_modes` are those of the hits by id.
     """
     policy, id_of = RETENTION_POLICIES[mode], columns.id_of
-    known = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
-    scores = {number: score for number, score in known.items() if visible.admitted[number]}
+    scores_by_number = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
+    scores = {number: score for number, score in scores_by_number.items() if visible.admitted[number]}
     related = list(scores)[:PROTECTED_TOP_K]
 
     def labelled_ids(labels: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
         mask = visible.labelled(labels, by)
         latest = visible.newest_first(mask & visible.in_conversation)[:MAX_LABELLED]
-        found = [number for number in related if mask[number]]
-        return _ids(columns, [*found, *latest] if first_found else [*latest, *found])
+        admitted = [number for number in related if mask[number]]
+        return _ids(columns, [*admitted, *latest] if first_found else [*latest, *admitted])
 
     labels = {number: SentenceLabel(int(visible.columns.labels[number])) for number in scores}
     ordered = order_evidence(scores, columns)
@@ -230,20 +231,17 @@ def collect_section_candidates(
     evidence, excluded = apply_retention(ranked, policy)
     instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
+    distilled: Mask = visible.admitted & (columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
+    latest_distilled = visible.newest_first(distilled)[:MAX_CAPSULES]
     return SectionCandidates(
         sticky=[(invariant, id_of[number]) for invariant, number in sticky_memories(visible)],
         rules=list(dict.fromkeys([*labelled_ids(policy.rules, RULE_ROLES), *_ids(columns, latest_instructions)])),
         task_state=labelled_ids(policy.task_state, first_found=False),
         evidence=evidence,
         decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
-        capsules=_ids(columns, _distilled(visible, columns, scores)),
+        capsules=_ids(columns, [*filter(distilled.__getitem__, scores), *latest_distilled]),
         excluded=excluded,
     )
-
-
-def _distilled(visible: VisibleSet, columns: MemoryColumns, found: Iterable[int]) -> list[int]:
-    mask: Mask = visible.admitted & (columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
-    return [*(number for number in found if mask[number]), *visible.newest_first(mask)[:MAX_CAPSULES]]
 
 
 def _ids(columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:

@@ -61,12 +61,12 @@ MAX_STICKY = 1000
 
 def sticky_memories(visible: VisibleSet) -> list[tuple[Invariant, int]]:
     """Return the numbers of sticky memories, each once, most important first."""
-    found: dict[int, Invariant] = {}
+    invariants: dict[int, Invariant] = {}
     for invariant, number in _candidates(visible):
-        found.setdefault(number, invariant)
-        if len(found) == MAX_STICKY:
+        invariants.setdefault(number, invariant)
+        if len(invariants) == MAX_STICKY:
             break
-    return [(invariant, number) for number, invariant in found.items()]
+    return [(invariant, number) for number, invariant in invariants.items()]
 
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:
@@ -138,5 +138,5 @@ def split_sticky(sticky: Sequence[SizedSticky], budget_tokens: int, related: Col
         return StickySplit(list(sticky), [])
     ids = frozenset(related)
     stays = [memory.invariant == SAFETY or memory.memory_id in ids for memory in sticky]
-    kept = [memory for memory, is_kept in zip(sticky, stays, strict=True) if is_kept]
-    return StickySplit(kept, [memory for memory, is_kept in zip(sticky, stays, strict=True) if not is_kept])
+    staying = [memory for memory, is_kept in zip(sticky, stays, strict=True) if is_kept]
+    return StickySplit(staying, [memory for memory, is_kept in zip(sticky, stays, strict=True) if not is_kept])

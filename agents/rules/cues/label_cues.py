@@ -4,7 +4,7 @@ Guaranteed: time linear in the sentence, independent of the number of phrases.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
@@ -63,8 +63,9 @@ def _expand_phrases(row: str) -> Iterator[str]:
         yield from ("".join(chosen) for chosen in product(*choices))
 
 
-def _keyed_cues() -> Iterator[tuple[str, Cue]]:
-    """Yield each cue with its index key: its first two words, its first word, or the prefix of that."""
+def _cues_by_key() -> dict[str, tuple[Cue, ...]]:
+    """Return the cues by index key: the first two words of a cue, its first word, or the prefix of that."""
+    groups: dict[str, dict[Cue, None]] = {}
     for label, row in CUE_PHRASES.items():
         for phrase in _expand_phrases(row):
             words = phrase.strip("^$").split()
@@ -72,13 +73,7 @@ def _keyed_cues() -> Iterator[tuple[str, Cue]]:
             spaced = f" {' '.join(words)}".rstrip("*") + ("" if has_wildcard else " ")
             key = words[0] if len(words) == 1 or (has_wildcard and len(words) == 2) else " ".join(words[:2])
             key = key.rstrip("*")[: PREFIX_CHARS if has_wildcard and len(words) == 1 else None]
-            yield key, Cue(label, phrase.startswith("^"), phrase.endswith("$"), spaced)
-
-
-def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
-    groups: dict[str, dict[Cue, None]] = {}
-    for key, cue in pairs:
-        groups.setdefault(key, {})[cue] = None
+            groups.setdefault(key, {})[Cue(label, phrase.startswith("^"), phrase.endswith("$"), spaced)] = None
     return {key: tuple(group) for key, group in groups.items()}
 
 
@@ -105,7 +100,7 @@ KEPT_SENTENCES = 256
 """Sentences whose labels are kept: those of a turn are read for its items, and again for its labels."""
 
 _FILLERS = frozenset(OPENING_FILLERS.split())
-_CUES = _grouped(_keyed_cues())
+_CUES = _cues_by_key()
 _PATTERNS = {
     word: [index for index, pattern in enumerate(LABEL_PATTERNS) if word in pattern.triggers]
     for pattern in LABEL_PATTERNS

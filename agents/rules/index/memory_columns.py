@@ -171,9 +171,9 @@ class MemoryColumns:
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
-        for place in np.flatnonzero(columns.live[at] & (columns.occurred_ms[at] != occurred)).tolist():
-            before = int(columns.occurred_ms[numbers[place]])
-            self._time_changes.append((self.changes, rows[place].memory_id, before))
+        for row in np.flatnonzero(columns.live[at] & (columns.occurred_ms[at] != occurred)).tolist():
+            before = int(columns.occurred_ms[numbers[row]])
+            self._time_changes.append((self.changes, rows[row].memory_id, before))
         columns.live[at] = True
         columns.superseded[at] = superseded
         columns.kinds[at], columns.conversations[at], columns.speakers[at] = np.array(
@@ -235,9 +235,9 @@ class MemoryColumns:
         times: IntArray = self.columns.occurred_ms[numbers]
         for changed, memory_id, before in reversed(self._time_changes):
             number = self.number_of.get(memory_id, MISSING)
-            place = int(np.searchsorted(numbers, number))
-            if changed > changes and place < len(numbers) and numbers[place] == number:
-                times[place] = before
+            row = int(np.searchsorted(numbers, number))
+            if changed > changes and row < len(numbers) and numbers[row] == number:
+                times[row] = before
         return times
 
     def embedded(self, space: str) -> Mask:

@@ -148,8 +148,11 @@ def _apply_signal(
             # What the caller has set is resolved by what is said, and by no model's reading of it.
             may_resolve = signal.source == "said" or entry.source != "set"
             if may_resolve and _is_earlier(entry, signal) and entry.resolved_by is None:
-                resolves = _resolves(signal, part, reported, about)
-                entries[number] = _resolved(entry, signal) if resolves else _advanced(entry, signal)
+                if _resolves(signal, part, reported, about):
+                    entries[number] = _resolved(entry, signal)
+                elif signal.memory_id not in entry.advanced_by:
+                    advanced_by = (*entry.advanced_by, signal.memory_id)[-MAX_ADVANCES:]
+                    entries[number] = entry.model_copy(update={"advanced_by": advanced_by})
                 is_applied = True
     return is_applied
 
@@ -191,12 +194,6 @@ def without_signals(entry: IntentionEntry) -> IntentionEntry:
 
 def _resolved(entry: IntentionEntry, signal: ResolutionSignal) -> IntentionEntry:
     return entry.model_copy(update={"resolved_by": signal.memory_id, "resolved_at": signal.at})
-
-
-def _advanced(entry: IntentionEntry, signal: ResolutionSignal) -> IntentionEntry:
-    if signal.memory_id in entry.advanced_by:
-        return entry
-    return entry.model_copy(update={"advanced_by": (*entry.advanced_by, signal.memory_id)[-MAX_ADVANCES:]})
 
 
 def latest_entries(
@@ -276,14 +273,14 @@ def _lists_set_since(before: Intention, offset: int, *, drops_said: bool) -> dic
 
 def drop_stale_entries(before: Intention, read: ReadMemory) -> Intention:
     """Drop the entries and signals of memories that are gone or have another text now."""
-    lists = {part: [entry for entry in before.of(part) if _is_current(entry, read)] for part in INTENTION_PARTS}
+
+    def is_current(entry: IntentionEntry) -> bool:
+        has_item = entry.item_id is None or read(entry.item_id) is not None
+        return has_item and all(is_text_current(memory_id, entry.text_hash, read) for memory_id in entry.memory_ids)
+
+    lists = {part: [*filter(is_current, before.of(part))] for part in INTENTION_PARTS}
     signals = [signal for signal in before.signs if is_text_current(signal.memory_id, signal.text_hash, read)]
     return _updated(before, lists, signals)
-
-
-def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
-    has_item = entry.item_id is None or read(entry.item_id) is not None
-    return has_item and all(is_text_current(memory_id, entry.text_hash, read) for memory_id in entry.memory_ids)
 
 
 def _updated(

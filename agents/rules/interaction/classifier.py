@@ -87,7 +87,13 @@ class CueTable:
             phrases = (*self.phrases.get(word, ()), *(self.phrases.get(pairs[start], ()) if start < len(pairs) else ()))
             stems = self.stems.get(word[:MIN_STEM_CHARS], ())
             matched = [
-                *(number for phrase, of in phrases if _continues(phrase, words, start) for number in of),
+                # The first one or two words of a phrase match already.
+                *(
+                    number
+                    for phrase, of in phrases
+                    if phrase.count(" ") < 2 or " ".join(words[start : start + phrase.count(" ") + 1]) == phrase
+                    for number in of
+                ),
                 *(number for stem, of in stems if word.startswith(stem) for number in of),
             ]
             for number in matched:
@@ -104,12 +110,6 @@ class CueTable:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-
-
-def _continues(phrase: str, words: list[str], start: int) -> bool:
-    """Return True if the phrase matches at `start`, given that its first one or two words do."""
-    length = phrase.count(" ") + 1
-    return length <= 2 or " ".join(words[start : start + length]) == phrase
 
 
 def _grouped(numbers: dict[str, set[int]], key: Callable[[str], str]) -> dict[str, tuple[CueGroups, ...]]:

@@ -126,8 +126,14 @@ def smooth_interaction(
     `HIGH_CONFIDENCE` if `is_unstable` (the deployment's classifications drift or err), `SWITCHING_CONFIDENCE` under
     frequent switching, else `MIN_MODE_CONFIDENCE`.
     """
-    last = before[-HISTORY_TURNS:]
-    adjusted = _adjusted_confidence(now, last)
+    last, adjusted = before[-HISTORY_TURNS:], now.confidence
+    if last:
+        agreeing = sum(1 if turn.mode == now.mode else -1 for turn in last) / HISTORY_TURNS
+        moved = now.confidence + HISTORY_WEIGHT * agreeing
+        if agreeing < 0:
+            # A confidence above the threshold stays above it.
+            moved = max(min(now.confidence, MIN_MODE_CONFIDENCE), moved)
+        adjusted = round(min(1.0, moved), 4)
     modes = [turn.mode for turn in (*last, now)]
     # Switching: every turn changed the mode; changes from or to GENERAL don't count.
     switches = sum(mode != other and "GENERAL" not in (mode, other) for mode, other in pairwise(modes))
@@ -136,14 +142,3 @@ def smooth_interaction(
     if max(now.confidence, adjusted) < threshold:
         return _fallback(now)
     return Interaction(mode=now.mode, confidence=adjusted)
-
-
-def _adjusted_confidence(now: LeadingInteraction, last: Sequence[Interaction]) -> float:
-    """Move the confidence by the agreement with the last turns; one above the threshold stays above."""
-    if not last:
-        return now.confidence
-    agreeing = sum(1 if turn.mode == now.mode else -1 for turn in last) / HISTORY_TURNS
-    confidence = now.confidence + HISTORY_WEIGHT * agreeing
-    if agreeing < 0:
-        confidence = max(min(now.confidence, MIN_MODE_CONFIDENCE), confidence)
-    return round(min(1.0, confidence), 4)

@@ -95,8 +95,11 @@ def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     was said later than it replaces it. The successor is the next entry, so that the chain tells what held when. By its
     claims, an item with a support without a claim is current.
     """
-    by_claims, replacing = _successor_by_claims(item, claims), _successor_by_model(item, claims)
-    return min((entry for entry in (by_claims, replacing) if entry is not None), default=None)
+    entries = [_successor_by_claims(item, claims)]
+    if is_replaceable(item):
+        last = _entry(item, _by_weight(item)[0])
+        entries += [_next_entry(claims[key], last) for key in _keys_of_replacing(item)]
+    return min((entry for entry in entries if entry is not None), default=None)
 
 
 def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
@@ -117,14 +120,6 @@ def _successor_by_claims(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntr
         entries.setdefault(_key(item, support.claim or ""), _entry(item, support))
     later = [_next_entry(claims[key], entry) for key, entry in entries.items()]
     return later[0] if all(later) else None
-
-
-def _successor_by_model(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
-    if not is_replaceable(item):
-        return None
-    last = _entry(item, _by_weight(item)[0])
-    later = (_next_entry(claims[key], last) for key in _keys_of_replacing(item))
-    return min((entry for entry in later if entry is not None), default=None)
 
 
 def _supports(item: Memory) -> Sequence[Support]:

@@ -140,6 +140,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
     """
     last = supports[-1]
     is_single_turn = len({support.memory_id for support in supports}) == 1
+    item_before = before.item if before is not None and before.item is not None else Item()
     memory = Memory(
         memory_id=memory_id,
         turn_id=last.turn_id if is_single_turn else None,
@@ -166,14 +167,31 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         content_hash="",
         reading=TurnUnderstanding(text_hash=hash_texts([last.text]), times=last.times),
         origin="extracted",
-        item=_item(supports, before),
+        item=item_before.model_copy(
+            update={
+                "kind": last.kind,
+                "confidence": combine_confidences(supports),
+                "stability": last.stability,
+                "claim": last.claim,
+                "valid_from": supports[0].occurred_at,
+                "supports": tuple(supports),
+            }
+        ),
         revision=turn.revision,
         visibility=item_visibility(turn, before),
         own_visibility=turn.visibility if turn.origin == "said" else turn.own_visibility,
     )
     content_hash = hash_texts([embedding_text(memory)])
-    built = memory.model_copy(update={"content_hash": content_hash, **_retained(content_hash, before)})
-    return with_applicable_embedding(built)
+    retained: dict[str, object] = {}
+    if before is not None:
+        # The vector of another text is gone; its location is needed to remove it.
+        is_same_text = before.content_hash == content_hash
+        embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
+        retained = {
+            "embedding": embedding,
+            **{name: getattr(before, name) for name in ("superseded_by", "superseded_in")},
+        }
+    return with_applicable_embedding(memory.model_copy(update={"content_hash": content_hash, **retained}))
 
 
 def combine_confidences(supports: Iterable[Support]) -> float:
@@ -184,30 +202,6 @@ def combine_confidences(supports: Iterable[Support]) -> float:
     doubt = prod(1 - confidence for confidence in sorted(by_turn.values()))
     limit = max(MAX_COMBINED_CONFIDENCE, *by_turn.values())
     return round(min(limit, 1 - doubt), CONFIDENCE_DIGITS)
-
-
-def _item(supports: Sequence[Support], before: Memory | None) -> Item:
-    last = supports[-1]
-    item = before.item if before is not None and before.item is not None else Item()
-    return item.model_copy(
-        update={
-            "kind": last.kind,
-            "confidence": combine_confidences(supports),
-            "stability": last.stability,
-            "claim": last.claim,
-            "valid_from": supports[0].occurred_at,
-            "supports": tuple(supports),
-        }
-    )
-
-
-def _retained(content_hash: str, before: Memory | None) -> dict[str, object]:
-    """Return the fields that stay: the vector if the text is the same, and the successor."""
-    if before is None:
-        return {}
-    is_same_text = before.content_hash == content_hash
-    embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
-    return {"embedding": embedding, "superseded_by": before.superseded_by, "superseded_in": before.superseded_in}
 
 
 def _supports(item: Memory) -> tuple[Support, ...]:
@@ -244,5 +238,5 @@ def _is_missing(turn: Memory, wanted: Support, current: set[Support], read: Call
     item = read(item_id)
     if item is None or item.item is None:
         return True
-    own = [support for support in current if support_item_id(turn, support) == item_id]
-    return set(replace_supports(item, (turn.memory_id,), [*own, wanted])) != set(item.item.supports)
+    of_turn = [support for support in current if support_item_id(turn, support) == item_id]
+    return set(replace_supports(item, (turn.memory_id,), [*of_turn, wanted])) != set(item.item.supports)

@@ -139,9 +139,9 @@ def neighbour_graph(rows: Matrix, should_stop: StopCondition = never) -> Edges:
     # a + b - ab of the weights in both directions: the union of two fuzzy sets.
     size = len(others)
     heads, tails, each = np.repeat(np.arange(size), others.shape[1]), others.ravel(), weights.ravel()
-    keys, place = np.unique(np.concatenate((heads * size + tails, tails * size + heads)), return_inverse=True)
+    keys, edge = np.unique(np.concatenate((heads * size + tails, tails * size + heads)), return_inverse=True)
     doubled = np.concatenate((each, each)).astype(np.float64)
-    sums, squares = np.bincount(place, doubled), np.bincount(place, np.square(doubled))
+    sums, squares = np.bincount(edge, doubled), np.bincount(edge, np.square(doubled))
     union = sums - (np.square(sums) - squares) / 2
     return Edges(keys // size, keys % size, np.asarray(union, np.float32))
 

@@ -90,8 +90,8 @@ def mark_waiting(memory: Memory, event: Embedded) -> Memory:
     It is the last known one then: the request has removed that of another mode.
     """
     before = memory.embedding
-    place = reported_location(event) or before.place
-    return mark_pending(_with(memory, before.model_copy(update={"place": place, "held": event.held})), event.error)
+    location = reported_location(event) or before.place
+    return mark_pending(_with(memory, before.model_copy(update={"place": location, "held": event.held})), event.error)
 
 
 def is_compared_vector(memory: Memory, event: Embedded) -> bool:

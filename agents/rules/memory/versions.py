@@ -143,7 +143,7 @@ def next_memory(
         all_versions = (*all_versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
     versions = all_versions[-MAX_VERSIONS:]
     dropped = (stored.dropped_versions if stored else 0) + len(all_versions) - len(versions)
-    own = own_after_turn(turn.searchable, turn.private, stored)
+    visibility = own_after_turn(turn.searchable, turn.private, stored)
     memory = Memory(
         memory_id=identity.memory_id,
         turn_id=identity.turn_id,
@@ -170,8 +170,8 @@ def next_memory(
         content_hash="",
         # The last vector belongs to the previous text; its location stays, so that it can be removed.
         embedding=Embedding(place=stored.embedding.place if stored else None),
-        visibility=own,
-        own_visibility=own,
+        visibility=visibility,
+        own_visibility=visibility,
         reading=TurnUnderstanding(
             status="pending" if asks_model else "rules",
             text_hash=identity.text_hash,

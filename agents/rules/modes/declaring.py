@@ -68,7 +68,11 @@ def declare_mode(
     target = project if wanted.for_project else None
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, target)), None)
     if before is None:
-        _check_room(declared, target)
+        if sum(mode.project == target for mode in declared.modes) >= MAX_MODES_PER_SCOPE:
+            where = "all projects" if target is None else "one project"
+            raise _no_room(f"a user declares at most {MAX_MODES_PER_SCOPE} modes for {where} (MAX_MODES_PER_SCOPE)")
+        if len(declared.modes) >= MAX_MODES:
+            raise _no_room(f"a user declares at most {MAX_MODES} modes (MAX_MODES)")
     fields = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
     effective = declared.find(wanted.name, target)
     # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
@@ -88,17 +92,8 @@ def declare_mode(
     return _with_default(after, wanted.name, target) if wanted.is_default else after
 
 
-def _check_room(declared: ModeDeclarations, project: str | None) -> None:
-    """Raise Rejected if no further mode can be declared for this project, None for all."""
-    here = sum(mode.project == project for mode in declared.modes)
-    if here >= MAX_MODES_PER_SCOPE:
-        where = "all projects" if project is None else "one project"
-        limit = f"a user declares at most {MAX_MODES_PER_SCOPE} modes for {where} (MAX_MODES_PER_SCOPE)"
-    elif len(declared.modes) >= MAX_MODES:
-        limit = f"a user declares at most {MAX_MODES} modes (MAX_MODES)"
-    else:
-        return
-    raise Rejected("too_large", f"{limit}; delete_mode removes one", "arguments.name")
+def _no_room(limit: str) -> Rejected:
+    return Rejected("too_large", f"{limit}; delete_mode removes one", "arguments.name")
 
 
 def needs_reembedding(before: Mode | None, after: Mode) -> bool:

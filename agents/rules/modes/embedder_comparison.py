@@ -68,11 +68,11 @@ def sample_turns(memories: MemoryColumns, covers: Callable[[MemoryKind], bool]) 
 
 def compare(rows: Matrix, general_rows: Matrix, conversations: IntArray) -> Comparison:
     """Compare the vectors of the same turns, shapes (turns, dim) and (turns, another dim)."""
-    own, general = _recall(rows, conversations), _recall(general_rows, conversations)
-    differences = own - general
+    of_mode, general = _recall(rows, conversations), _recall(general_rows, conversations)
+    differences = of_mode - general
     difference, margin = float(differences.mean()), float(2 * differences.std() / np.sqrt(len(differences)))
     verdict: Verdict = "better" if difference > margin else "worse" if -difference > margin else "no_difference"
-    return Comparison(float(own.mean()), float(general.mean()), difference, margin, verdict)
+    return Comparison(float(of_mode.mean()), float(general.mean()), difference, margin, verdict)
 
 
 def describe(embedder: str, sample: list[SampledTurn], verdict: Verdict, compared: Comparison | None) -> dict[str, Any]:

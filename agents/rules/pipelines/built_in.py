@@ -193,11 +193,11 @@ assert tuple(Topology.model_fields) == PIPELINE_NAMES
 
 def own_steps(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
     """Yield the enabled own steps in their order, each with the built-in step behind or instead of which it runs."""
-    place = ""
+    anchor = ""
     for step in topology.steps():
-        place = step.step_id if step.step_id in BUILT_IN else place
+        anchor = step.step_id if step.step_id in BUILT_IN else anchor
         if step.implementation is not None and step.enabled:
-            yield place, step
+            yield anchor, step
 
 
 def steps_not_to_skip(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:

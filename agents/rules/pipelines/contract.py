@@ -126,14 +126,14 @@ def own_contract(step_id: str, implementation: str, installed: Any) -> StepContr
 
 def _config_of(implementation: str, installed: Any) -> type[BaseModel]:
     """Return the settings of a class, its own `Config` and those of every step."""
-    own = getattr(installed, "Config", None)
-    if own is None:
+    config = getattr(installed, "Config", None)
+    if config is None:
         return OwnStepConfig
-    if not (isinstance(own, type) and issubclass(own, BaseModel)):
+    if not (isinstance(config, type) and issubclass(config, BaseModel)):
         raise refuse("unknown_class", f"{implementation}: `Config` is a Pydantic model")
-    if taken := sorted(set(own.model_fields) & set(OwnStepConfig.model_fields)):
+    if taken := sorted(set(config.model_fields) & set(OwnStepConfig.model_fields)):
         raise refuse("unknown_class", f"{implementation}: `Config` has {taken[0]}, which every step has")
-    return create_model("Config", __base__=(OwnStepConfig, own))
+    return create_model("Config", __base__=(OwnStepConfig, config))
 
 
 def is_private(state: Mapping[str, Any]) -> bool:

@@ -88,12 +88,12 @@ def in_this_release(topology: Topology) -> Topology:
         # The released steps, each as stored and followed by the own steps that stood behind it.
         stored, released = topology.of(name), DEFAULT_TOPOLOGY.of(name)
         behind: dict[str, list[PlacedStep]] = {}
-        place = released[0].step_id
+        anchor = released[0].step_id
         for step in stored:
             if step.step_id in BUILT_IN:
-                place = step.step_id
+                anchor = step.step_id
             elif step.implementation is not None:
-                behind.setdefault(place, []).append(step)
+                behind.setdefault(anchor, []).append(step)
         stored_steps = {step.step_id: step for step in stored}
         steps: list[PlacedStep] = []
         for step in released:

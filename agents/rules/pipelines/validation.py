@@ -85,10 +85,10 @@ def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract 
     if replaced is not None and not replaced.is_replaceable:
         raise refuse("not_replaceable", f"no class can take the place of {step.step_id}")
     if seam is None:
-        places = ", ".join(
+        anchors = ", ".join(
             name for name, contract in BUILT_IN.items() if contract.pipeline == step.pipeline and contract.opens
         )
-        raise refuse("no_place", f"no own step can run there; insert it after one of {places}")
+        raise refuse("no_place", f"no own step can run there; insert it after one of {anchors}")
     if unknown := contract.requires - SEAMS[seam]:
         has = ", ".join(sorted(SEAMS[seam]))
         raise refuse(

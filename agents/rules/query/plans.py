@@ -111,9 +111,9 @@ def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_su
     admitted = columns.admitted(replace(where, modes=None), include_superseded=include_superseded)
     numbers = np.bincount(columns.columns.kinds[admitted], minlength=len(columns.kinds)).tolist()
     counts: dict[str, int] = {}
-    for kind, place in columns.kinds.items():
-        if kind.mode not in searched and numbers[place]:
-            counts[kind.mode] = counts.get(kind.mode, 0) + numbers[place]
+    for kind, number in columns.kinds.items():
+        if kind.mode not in searched and numbers[number]:
+            counts[kind.mode] = counts.get(kind.mode, 0) + numbers[number]
     return dict(sorted(counts.items()))
 
 
@@ -122,12 +122,12 @@ def _mode_searches_of_one(
 ) -> list[ModeSearch]:
     """Return the searches of one mode name; projects with the same embedders and prefixes share one."""
     selected = where.scope.get(PROJECT_FIELD)
-    own = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
+    own_projects = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
     everywhere = declared.find(name, None)
-    if not own and everywhere is not None:
+    if not own_projects and everywhere is not None:
         return [ModeSearch(everywhere, replace(where, modes=(name,)))]
     shared: dict[Hashable, tuple[Mode, list[str]]] = {}
-    for project in sorted(stored_projects | own) if selected is None else selected:
+    for project in sorted(stored_projects | own_projects) if selected is None else selected:
         if mode := declared.find(name, project):
             key = mode.embedder, mode.query_prefix, mode.passage_prefix, mode.former
             shared.setdefault(key, (mode, []))[1].append(project)

@@ -86,13 +86,13 @@ def weight_query_tokens(
 
 
 def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: Sequence[float]) -> Iterator[float]:
-    place, last = 0, _OUTSIDE
+    word, last = 0, _OUTSIDE
     for start, _ in spans.tolist():
-        while place < len(words) and words[place][1] <= start:
-            place += 1
-        if place < len(words) and words[place][0] <= start:
-            yield counts[place] * (CONTINUATION_WEIGHT if place == last else 1.0)
-            last = place
+        while word < len(words) and words[word][1] <= start:
+            word += 1
+        if word < len(words) and words[word][0] <= start:
+            yield counts[word] * (CONTINUATION_WEIGHT if word == last else 1.0)
+            last = word
         else:
             yield PUNCTUATION_WEIGHT
             last = _OUTSIDE

@@ -36,14 +36,14 @@ def take_or_zero(field: FloatArray, numbers: IntArray) -> FloatArray:
 
 def conversation_best(field: FloatArray, conversations: IntArray, numbers: IntArray) -> FloatArray:
     """Return the maximum over each memory's conversation; its own value if it belongs to none."""
-    own = conversations[numbers]
+    conversation = conversations[numbers]
     # Skip all other conversations: they may have fifty thousand turns.
     needed = np.zeros(int(conversations.max(initial=MISSING)) + 2, np.bool_)
-    needed[own] = True
+    needed[conversation] = True
     members = np.flatnonzero(needed[conversations])
     best = np.full(len(needed), MIN_SCALED_SCORE)
     np.maximum.at(best, conversations[members], field[members])
-    return np.where(own == MISSING, field[numbers], best[own])
+    return np.where(conversation == MISSING, field[numbers], best[conversation])
 
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")

@@ -125,30 +125,26 @@ def first_stage_score(fields: FeatureArrays) -> FloatArray:
 
 def neighbourhood_bm25(postings: Sequence[Postings], derived: DerivedColumns, documents: int) -> FloatArray:
     """Return BM25 of each turn concatenated with the turns before and after it, in 0..1."""
-    spread = [_with_neighbours(term, derived.order, len(derived.columns.live)) for term in postings]
+    order, size, spread = derived.order, len(derived.columns.live), []
+    for term in postings:
+        turns = np.concatenate([term.numbers, order.before[term.numbers], order.after[term.numbers]])
+        counts = np.bincount(np.where(turns == MISSING, size, turns), np.tile(term.counts, 3), size)
+        numbers = np.flatnonzero(counts[:size] > 0)
+        spread.append(Postings(numbers, counts[numbers].astype(np.int64)))
     return bm25(spread, derived.neighbourhood_lengths, documents)
-
-
-def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
-    turns = np.concatenate([term.numbers, order.before[term.numbers], order.after[term.numbers]])
-    counts = np.bincount(np.where(turns == MISSING, size, turns), np.tile(term.counts, 3), size)
-    numbers = np.flatnonzero(counts[:size] > 0)
-    return Postings(numbers, counts[numbers].astype(np.int64))
 
 
 def conversation_bm25(postings: Sequence[Postings], derived: DerivedColumns) -> FloatArray:
     """Return BM25 of each memory's conversation as one text, in 0..1; 0 for memories outside of conversations."""
-    lengths = derived.conversation_lengths
-    counted = [_in_conversations(term, derived.columns.conversations, len(lengths)) for term in postings]
+    lengths, counted = derived.conversation_lengths, []
+    size = len(lengths)
+    for term in postings:
+        conversation = derived.columns.conversations[term.numbers]
+        counts = np.bincount(np.where(conversation == MISSING, size, conversation), term.counts, size + 1)[:size]
+        numbers = np.flatnonzero(counts > 0)
+        counted.append(Postings(numbers, counts[numbers].astype(np.int64)))
     scores = np.append(bm25(counted, lengths, int((lengths > 0).sum())), 0.0)
     return scores[derived.conversation_places]
-
-
-def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Postings:
-    places = conversations[term.numbers]
-    counts = np.bincount(np.where(places == MISSING, size, places), term.counts, size + 1)[:size]
-    numbers = np.flatnonzero(counts > 0)
-    return Postings(numbers, counts[numbers].astype(np.int64))
 
 
 def covered_share(postings: Sequence[Postings], memories: int, documents: int) -> FloatArray:

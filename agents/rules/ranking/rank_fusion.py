@@ -285,11 +285,11 @@ def merge_cross_lingual(
         return results[False]
     merged: list[Scored] = []
     for is_cross_lingual, scored in results.items():
-        own = set(
+        readable = set(
             split_by_language((memory.memory_id for memory in scored), columns, foreign=foreign)[is_cross_lingual]
         )
         offset = bias if is_cross_lingual else 0.0
-        embedded = [memory for memory in scored if len(results) == 1 or memory.memory_id in own]
+        embedded = [memory for memory in scored if len(results) == 1 or memory.memory_id in readable]
         merged += (
             Scored(memory.memory_id, min(memory.score + offset, MAX_BIASED_SCORE)) if offset else memory
             for memory in embedded

@@ -93,25 +93,25 @@ class Ranking:
 
     def best(self, top_k: int, id_of: Mapping[int, str]) -> list[int]:
         """Return the places in `numbers` of the best memories, best first, ties by id."""
-        places = np.arange(len(self.numbers))
-        if len(places) > top_k:
+        rows = np.arange(len(self.numbers))
+        if len(rows) > top_k:
             worst = np.partition(self.log_odds, -top_k)[-top_k]
-            places = places[self.log_odds >= worst]
-        ids = [id_of[number] for number in self.numbers[places].tolist()]
-        odds = self.log_odds[places].tolist()
+            rows = rows[self.log_odds >= worst]
+        ids = [id_of[number] for number in self.numbers[rows].tolist()]
+        odds = self.log_odds[rows].tolist()
         order = sorted(range(len(ids)), key=lambda index: (-odds[index], ids[index]))[:top_k]
-        best: list[int] = places[order].tolist()
+        best: list[int] = rows[order].tolist()
         return best
 
-    def scored_by(self, place: int) -> tuple[LinearModel, float | None]:
+    def scored_by(self, row: int) -> tuple[LinearModel, float | None]:
         """Return the model of the memory at this place, and its calibration offset if it has no vector."""
-        if self.vectorless is None or not self.vectorless.mask[place]:
+        if self.vectorless is None or not self.vectorless.mask[row]:
             return self.model, None
-        return self.vectorless.model, float(self.vectorless.bias[place])
+        return self.vectorless.model, float(self.vectorless.bias[row])
 
-    def score(self, place: int) -> float:
+    def score(self, row: int) -> float:
         """Return the probability that the memory answers: the logistic function of its log-odds."""
-        return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), SCORE_DECIMALS)
+        return round(1.0 / (1.0 + math.exp(-float(self.log_odds[row]))), SCORE_DECIMALS)
 
 
 def rank_memories(
@@ -195,28 +195,28 @@ class Explanation:
             "speaker": features.named.astype(np.float64),
         }
 
-    def scores(self, place: int) -> Scores:
+    def scores(self, row: int) -> Scores:
         """Return the feature values of one hit, clipped to 0..1."""
-        number = int(self._ranking.numbers[place])
+        number = int(self._ranking.numbers[row])
         values = {name: float(feature[number]) for name, feature in self._feature_values.items()}
         return Scores(**{name: round(min(max(value, 0.0), 1.0), SCORE_DECIMALS) for name, value in values.items()})
 
-    def contributions(self, place: int) -> dict[str, float]:
+    def contributions(self, row: int) -> dict[str, float]:
         """Return what each group of features adds to the log-odds, greatest absolute value first.
 
         The sum is the log-odds, up to rounding: score = 1 / (1 + exp(-sum)).
         """
-        model, bias = self._ranking.scored_by(place)
+        model, bias = self._ranking.scored_by(row)
         contributions: dict[str, float] = {INTERCEPT_TEXT: model.intercept}
         for name, weight in model.weights.items():
             feature = self._ranking.features.of(name)
             if feature is not None:
                 text = describe_feature(name)
-                contributions[text] = contributions.get(text, 0.0) + weight * float(feature[place])
+                contributions[text] = contributions.get(text, 0.0) + weight * float(feature[row])
         if bias is not None:
             contributions[CALIBRATION_TEXT] = bias
         if self._ranking.topics is not None:
-            contributions["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[place])
+            contributions["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[row])
         rounded = {text: round(value, SCORE_DECIMALS) for text, value in contributions.items()}
         return dict(sorted(rounded.items(), key=lambda item: -abs(item[1])))
 
@@ -236,17 +236,13 @@ def describe_feature(name: str) -> str:
         return INTERCEPT_TEXT
     parts = [part for part in name.split("*") if not part.startswith("?")]
     for part in parts:
-        if text := _describe_field(part):
+        if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith((".answers", ".partner")):
+            return "the turns before and after it"
+        if part == "conversation" or part.endswith(".best"):
+            return "the rest of its conversation"
+        if text := _FIELD_TEXTS.get(part.partition(".")[0]):
             return text
     if name.startswith("?"):
         return "what the question asks for"
     texts = _MEMORY_FEATURE_TEXTS.items()
     return next((text for text, names in texts if parts[0] in names), "what it looks like")
-
-
-def _describe_field(part: str) -> str | None:
-    if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith((".answers", ".partner")):
-        return "the turns before and after it"
-    if part == "conversation" or part.endswith(".best"):
-        return "the rest of its conversation"
-    return _FIELD_TEXTS.get(part.partition(".")[0])

@@ -207,8 +207,11 @@ def _relative_weeks(text: str, today: date) -> _Matches:
 def _counted_offsets(text: str, today: date) -> _Matches:
     for pattern, sign in ((_FROM_NOW, 1), (_AGO, -1), (_AGO_AFTER, -1)):
         for match in pattern.finditer(text):
-            if pattern is _FROM_NOW and _is_duration(match):
-                continue
+            if pattern is _FROM_NOW:
+                # It says how long rather than when: the French `en trois jours`, or `in a day`.
+                is_french = match["en"] and match["unit"][:3] not in ("dia", "sem")
+                if is_french or (DAYS_PER_UNIT[match["unit"]] == 1 and NUMBER_WORDS.get(match["count"]) == 1):
+                    continue
             count = int(match["count"]) if match["count"].isdigit() else NUMBER_WORDS[match["count"]]
             yield from _shifted_date(match, today, sign * count * DAYS_PER_UNIT[match["unit"]])
 
@@ -242,13 +245,6 @@ def _has_other_meaning(match: re.Match[str], text: str, is_french: bool) -> bool
         return False
     is_greeting = match.start() == 0 and _AFTER_GREETING.match(text, match.end())
     return bool(is_greeting or _OTHER_MEANING.search(text, max(0, match.start() - 9), match.start()))
-
-
-def _is_duration(match: re.Match[str]) -> bool:
-    """True if it says how long rather than when: the French `en trois jours`, or `in a day`."""
-    if match["en"] and match["unit"][:3] not in ("dia", "sem"):
-        return True
-    return DAYS_PER_UNIT[match["unit"]] == 1 and NUMBER_WORDS.get(match["count"]) == 1
 
 
 def _shifted_date(match: re.Match[str], today: date, days: int) -> _Matches:

@@ -176,15 +176,10 @@ ENGLISH_INDEX = LANGUAGES.index("english")
 """The default where the language is unknown."""
 
 
-def _index_by_stop_word() -> dict[str, tuple[int, ...]]:
-    languages: dict[str, tuple[int, ...]] = {}
-    for index, words in enumerate(STOP_WORDS.values()):
-        for word in words:
-            languages[word] = (*languages.get(word, ()), index)
-    return languages
-
-
-_LANGUAGES_BY_STOP_WORD = _index_by_stop_word()
+_LANGUAGES_BY_STOP_WORD = {
+    word: tuple(index for index, words in enumerate(STOP_WORDS.values()) if word in words)
+    for word in frozenset().union(*STOP_WORDS.values())
+}
 
 
 def detect_language(words: Iterable[str]) -> int:

@@ -46,22 +46,22 @@ def cut_passages(text: str) -> list[Span]:
     """
     if len(text) <= MAX_UNCUT_CHARS:
         return []
-    places = _cut_places(text)
+    line_starts = _cut_places(text)
     size = max(MAX_PASSAGE_CHARS, 2 * len(text) // MAX_PASSAGES)
     spans: list[Span] = []
     start = 0
     while len(text) - start > size * MAX_UNCUT_CHARS // MAX_PASSAGE_CHARS and len(spans) < MAX_PASSAGES - 1:
-        end = _next_cut(text, start, size, places)
+        end = _next_cut(text, start, size, line_starts)
         spans.append(Span(start, end))
         start = end
     spans.append(Span(start, len(text)))
     return [span for span in (stripped_span(text, *span) for span in spans) if span.start < span.end]
 
 
-def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -> int:
+def _next_cut(text: str, start: int, size: int, line_starts: tuple[list[int], ...]) -> int:
     """Return the last of the best places in the second part of a passage of at most `size` from `start` on."""
     first, limit = start + size * 2 // 5, start + size
-    for ends in places:
+    for ends in line_starts:
         index = bisect_right(ends, limit) - 1
         if index >= 0 and ends[index] >= first:
             return ends[index]

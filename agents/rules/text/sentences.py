@@ -90,7 +90,21 @@ class Span(NamedTuple):
 
 def sentence_spans(text: str) -> list[Span]:
     """Return the sentences of the first `MAX_PARSED_CHARS` characters, without bullets, quotations and code."""
-    return [span for line in statement_lines(text) for span in _line_sentences(text, line)]
+    spans: list[Span] = []
+    for line in statement_lines(text):
+        bullet = _BULLET.match(text, line.start, line.end)
+        start = bullet.end() if bullet else line.start
+        ends = [match.end() for match in _END.finditer(text, start, line.end) if not _is_inner_stop(text, match)]
+        # A sentence that contains part of a longer quotation, or starts with one, is not the speaker's.
+        is_quoted = False
+        for end in [*ends, line.end]:
+            span = stripped_span(text, start, end)
+            start = end
+            is_unbalanced = sum(map(text.count, _QUOTATION_MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
+            if span.start < span.end and not (is_quoted or is_unbalanced or text.startswith(_QUOTED, span.start)):
+                spans.append(span)
+            is_quoted ^= is_unbalanced
+    return spans
 
 
 def statement_lines(text: str) -> Iterator[Span]:
@@ -132,21 +146,6 @@ def _cut_position(text: str, start: int, limit: int, ends: list[int]) -> int:
         return ends[index]
     space = max(text.rfind(" ", half, limit), text.rfind("\n", half, limit))
     return space + 1 if space > 0 else limit
-
-
-def _line_sentences(text: str, line: Span) -> Iterator[Span]:
-    """Yield the sentences of a line that contain no part of a longer quotation and do not start with one."""
-    bullet = _BULLET.match(text, line.start, line.end)
-    start = bullet.end() if bullet else line.start
-    ends = [match.end() for match in _END.finditer(text, start, line.end) if not _is_inner_stop(text, match)]
-    is_quoted = False
-    for end in [*ends, line.end]:
-        span = stripped_span(text, start, end)
-        start = end
-        is_unbalanced = sum(map(text.count, _QUOTATION_MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
-        if span.start < span.end and not (is_quoted or is_unbalanced or text.startswith(_QUOTED, span.start)):
-            yield span
-        is_quoted ^= is_unbalanced
 
 
 def _is_inner_stop(text: str, end: re.Match[str]) -> bool:

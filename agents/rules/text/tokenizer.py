@@ -133,20 +133,16 @@ def extract_entities(text: str) -> tuple[str, ...]:
     for pattern in (_URL, _MENTION, _IDENTIFIER):
         for match in pattern.findall(text):
             entities.setdefault(fold(match), match)
-    for name in _names(text):
-        entities.setdefault(fold(name), name)
-    return tuple(entity for entity in entities.values() if len(entity) <= MAX_ENTITY_CHARS)[:MAX_ENTITIES_PER_TEXT]
-
-
-def _names(text: str) -> list[str]:
-    """Return runs of capitalised words, without the word that merely opens a sentence."""
+    # Runs of capitalised words, without the word that merely opens a sentence.
     names = []
-    for match in _NAME.finditer(text):
-        words = match.group().split(" ")
-        is_opening = _SENTENCE_START.search(text, max(0, match.start() - 3), match.start()) or match.start() == 0
+    for run in _NAME.finditer(text):
+        words = run.group().split(" ")
+        is_opening = _SENTENCE_START.search(text, max(0, run.start() - 3), run.start()) or run.start() == 0
         if is_opening and (len(words) == 1 or is_stop_word(words[0])):
             words = words[1:]
-        name = _POSSESSIVE.sub("", " ".join(words))
-        if len(name) > 1 and name[:1].isupper() and not is_stop_word(name):
-            names.append(name)
-    return names
+        candidate = _POSSESSIVE.sub("", " ".join(words))
+        if len(candidate) > 1 and candidate[:1].isupper() and not is_stop_word(candidate):
+            names.append(candidate)
+    for name in names:
+        entities.setdefault(fold(name), name)
+    return tuple(entity for entity in entities.values() if len(entity) <= MAX_ENTITY_CHARS)[:MAX_ENTITIES_PER_TEXT]
