@@ -172,19 +172,13 @@ class HandleCommands:
 
     async def get_memory(self, command: Command, _offset: int) -> CommandResult:
         """Return the whole record of a memory: of the scope, or of any that the sender may read."""
-        wanted = parse_arguments(GetMemory, command)
-        if not wanted.any_project:
-            memory = self._find(wanted.memory_id, command)
-        else:
-            memory, permitted = self._memories.get(wanted.memory_id), command.permitted_projects
-            is_within = memory is not None and memory.boundary == command.scope.boundary
-            if (
-                memory is None
-                or not is_within
-                or (permitted is not None and memory.scope["project_id"] not in permitted)
-            ):
-                memory = None
-        if memory is None:
+        wanted, scope = parse_arguments(GetMemory, command), command.scope
+        memory, permitted = self._memories.get(wanted.memory_id), command.permitted_projects
+        is_shown = memory is not None and memory.scope == scope.model_dump()
+        if memory is not None and wanted.any_project:
+            is_permitted = permitted is None or memory.scope["project_id"] in permitted
+            is_shown = memory.boundary == scope.boundary and is_permitted
+        if memory is None or not is_shown:
             raise _no_memory("memory_id")
         return CommandResult(build_memory_view(memory))
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from modestream_client.results import AssembleResult
 from modestream_client.vocabulary import InteractionMode
 
-from agents.context.category_summaries import query_coverage
 from agents.context.packing import PromptPacker, PromptSource
-from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
+from agents.context.snapshot import ContextSnapshot, SnapshotReader, query_coverage, scope_filter
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import TokenCounter

@@ -16,14 +16,15 @@ import numpy as np
 from agents.context.pauses import Pauses
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.context.expiry import expired_spans, taken_back_spans
 from agents.rules.context.sticky import REPORTER_ROLES, RULE_ROLES, STICKY_LABELS
 from agents.rules.context.visible_memories import (
     CURRENT_STATE_LABELS,
     VisibleSet,
+    expired_spans,
     is_contradicted,
     labels_without,
     outdated_spans,
+    taken_back_spans,
 )
 from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, NO_LABELS, SentenceLabel, sentences_with_labels
 from agents.rules.index.columns import Mask

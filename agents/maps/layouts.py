@@ -18,8 +18,7 @@ from agents.ports.clock import Clock
 from agents.ports.map_layouts import LayoutThreads, MapLayouts
 from agents.ports.vector_index import VectorIndex
 from agents.rules.clustering.clustering import normalise_rows
-from agents.rules.maps.layout import PrincipalPlane, Stopped
-from agents.rules.maps.map_layout import MapLayout, lay_out_from, place_among
+from agents.rules.maps.layout import MapLayout, PrincipalPlane, Stopped, lay_out_from, place_among
 from schemas.failures import Unavailable
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace

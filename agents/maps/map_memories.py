@@ -12,7 +12,7 @@ import numpy as np
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.maps.map_layout import MAX_LAID_OUT, MapLayout, sample_memories
+from agents.rules.maps.layout import MAX_LAID_OUT, MapLayout, sample_memories
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import VectorLocation
 from schemas.state.modes import VectorSpace

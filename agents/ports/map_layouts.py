@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
-from agents.rules.maps.layout import StopCondition
-from agents.rules.maps.map_layout import MapLayout
+from agents.rules.maps.layout import MapLayout, StopCondition
 
 Result = TypeVar("Result")
 

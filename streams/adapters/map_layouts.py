@@ -22,8 +22,7 @@ from typing import TypeVar
 import numpy as np
 import structlog
 
-from agents.rules.maps.layout import StopCondition
-from agents.rules.maps.map_layout import MapLayout
+from agents.rules.maps.layout import MapLayout, StopCondition
 from streams.adapters.priorities import LOW_PRIORITY
 
 FORMAT = 1

@@ -15,8 +15,7 @@ from agents.commands.health import Health
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.assemble import Assemble
-from agents.context.category_summaries import CategorySummaries
-from agents.context.snapshot import SnapshotReader
+from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain

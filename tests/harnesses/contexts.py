@@ -9,8 +9,7 @@ from modestream_client.hits import Passage
 from modestream_client.results import AssembleResult
 
 from agents.context.assemble import Assemble, ContextLimits, Warnings
-from agents.context.category_summaries import CategorySummaries
-from agents.context.snapshot import SnapshotReader
+from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.ports.models import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument

@@ -103,7 +103,7 @@ class Question:
     """A parsed question; `text` and `terms` do not contain speaker names.
 
     `asked` is the original text. `named` are the mentioned speakers, spelt as on the memories. `traits` come from
-    `agents.rules.query.questions`, `foreign` from `agents.rules.text.non_english`.
+    `agents.rules.query.questions`, `foreign` from `agents.rules.text.languages`.
     """
 
     text: str

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.maps.layout import StopCondition
-from agents.rules.maps.map_layout import MapLayout
+from agents.rules.maps.layout import MapLayout, StopCondition
 from streams.adapters import map_layouts
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 

@@ -8,7 +8,7 @@ from modestream_client.hits import Evidence
 from modestream_client.vocabulary import ItemKind
 
 from agents.context import revised_rules
-from agents.context.category_summaries import CategorySummaries
+from agents.context.snapshot import CategorySummaries
 from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Item, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

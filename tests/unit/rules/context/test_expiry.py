@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agents.rules.context.expiry import expired_spans
+from agents.rules.context.visible_memories import expired_spans
 
 SAID = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 """A Wednesday."""

@@ -14,9 +14,9 @@ from agents.rules.maps.layout import (
     lay_out_again,
     nearest_rows,
     neighbour_graph,
+    place_among,
     scale_to_square,
 )
-from agents.rules.maps.map_layout import place_among
 from schemas.models.vectors import Matrix
 
 TOPICS, DIM = 12, 48

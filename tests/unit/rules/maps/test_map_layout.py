@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from agents.rules.index.columns import MISSING, ColumnArrays, IntArray
-from agents.rules.maps import map_layout
-from agents.rules.maps.layout import Places
-from agents.rules.maps.map_layout import MapLayout, lay_out_from, sample_memories
+from agents.rules.maps import layout as map_layout
+from agents.rules.maps.layout import MapLayout, Places, lay_out_from, sample_memories
 from schemas.models.vectors import Matrix
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
