@@ -19,8 +19,6 @@ from schemas.state.memories import index_names
 
 @dataclass(frozen=True, slots=True)
 class _ScopeItems:
-    """The items of one scope in one index of its boundary."""
-
     name: str
     memories: MemoryColumns
     items: Mask

@@ -52,18 +52,13 @@ class CategoryMedoids:
         mode = min(counts, key=lambda name: (-counts[name], name))
         in_mode = [memory for memory in memories if memory.mode == mode]
         try:
-            return await self._typical(in_mode, mode, scope, most) or in_mode[:most]
+            _, space = self._spaces.resolve(self._spaces.mode(memories[0].boundary, mode, scope))
+            vectors = await self._index.pooled(space, [memory.memory_id for memory in in_mode])
         except (Unavailable, ModelMissing, Rejected):
             return in_mode[:most]
-
-    async def _typical(
-        self, memories: Sequence[Memory], mode: str, scope: Mapping[str, str], most: int
-    ) -> list[Memory]:
-        _, space = self._spaces.resolve(self._spaces.mode(memories[0].boundary, mode, scope))
-        vectors = await self._index.pooled(space, [memory.memory_id for memory in memories])
-        embedded = [memory for memory in memories if memory.memory_id in vectors]
+        embedded = [memory for memory in in_mode if memory.memory_id in vectors]
         if not embedded:
-            return []
+            return in_mode[:most]
         rows = np.stack([vectors[memory.memory_id] for memory in embedded])
         return [embedded[row] for row in select_anchors(rows, most)]
 
@@ -164,7 +159,6 @@ class RefreshCategories:
         model: SummaryModel | None,
         allowance: Allowance,
     ) -> Category:
-        """Return the category with a new summary and anchors."""
         sources = await self._medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
         anchors = sources[:MAX_ANCHORS]
         shown = [memory for memory in sources if not memory.visibility.private]

@@ -205,7 +205,6 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:
-    """Return a warning that names the first ignored pins."""
     if not unknown:
         return []
     named = ", ".join(pin[:MAX_PIN_CHARS] for pin in unknown[:MAX_NAMED_PINS])
@@ -225,20 +224,16 @@ class ChangedValues:
 
         A statement that is private, or that no search finds, says nothing about a turn that is neither.
         """
-        superseded = (self._memories.get(item_id) for item_id in turn.items if self._is_superseded(turn, item_id))
-        times = [
-            item.item.valid_until
-            for item in superseded
-            if item is not None and is_contradicted(item) and item.item is not None and self._shows(turn, item)
-        ]
+        items, times = self._words.memory_columns(item_index_name(turn.boundary)), []
+        for item_id in turn.items:
+            number = items.number_of.get(item_id)
+            # Most items are current: their records need not be read.
+            if number is None or not items.columns.superseded[number]:
+                continue
+            item = self._memories.get(item_id)
+            if item is None or item.item is None or item.superseded_by is None or not is_contradicted(item):
+                continue
+            successor = self._memories.get(item.superseded_by)
+            if successor is not None and (turn.visibility.private or not successor.visibility.private):
+                times.append(item.item.valid_until)
         return min((time for time in times if time is not None), default=None)
-
-    def _is_superseded(self, turn: Memory, item_id: str) -> bool:
-        """Return whether the index says so: most items are current, and their records need not be read."""
-        items = self._words.memory_columns(item_index_name(turn.boundary))
-        number = items.number_of.get(item_id)
-        return number is not None and bool(items.columns.superseded[number])
-
-    def _shows(self, turn: Memory, item: Memory) -> bool:
-        successor = None if item.superseded_by is None else self._memories.get(item.superseded_by)
-        return successor is not None and (turn.visibility.private or not successor.visibility.private)

@@ -245,7 +245,6 @@ class RevisedRules:
 def _statements(
     visible: VisibleSet, memory_columns: MemoryColumns, taking_back: TakingBack, texts: RuleTexts
 ) -> Iterator[Statement]:
-    """Yield the latest turns that take something back."""
     mask = visible.labelled(taking_back.label, taking_back.roles, of_all_modes=True)
     left = MAX_TAKING_BACK
     for number, turn in _latest_turns(visible, mask, memory_columns, texts, MAX_TAKING_BACK):

@@ -17,7 +17,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
-from agents.rules.categories.taxonomy import ReadMemory, category_text
+from agents.rules.categories.taxonomy import category_text
 from agents.rules.context.section_candidates import (
     RETENTION_POLICIES,
     SectionCandidates,
@@ -70,19 +70,15 @@ class CategorySummaries:
 
     def capsules(self, matching: Iterable[ScopedCategory], where: MemoryFilter) -> dict[str, Memory]:
         """Return the capsules by their ids, in this order; of memories in the filter's modes alone."""
-        read = self._reader(where)
-        capsules = (capsule_of(scope, category, where, read) for scope, category in matching)
-        shown = islice((capsule for capsule in capsules if capsule is not None), MAX_SUMMARIES)
-        return {capsule.memory_id: capsule for capsule in shown}
 
-    def _reader(self, where: MemoryFilter) -> ReadMemory:
-        """Return a reader of the memories in the filter's modes: a summary shows nothing of other modes."""
-
+        # A summary shows nothing of modes that the filter excludes.
         def read(memory_id: str) -> Memory | None:
             memory = self._memories.get(memory_id)
             return memory if memory and (where.modes is None or memory.mode in where.modes) else None
 
-        return read
+        capsules = (capsule_of(scope, category, where, read) for scope, category in matching)
+        shown = islice((capsule for capsule in capsules if capsule is not None), MAX_SUMMARIES)
+        return {capsule.memory_id: capsule for capsule in shown}
 
 
 def query_coverage(query: str, words: LexicalIndex, boundary: str) -> TermCoverage:

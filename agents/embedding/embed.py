@@ -243,7 +243,6 @@ class Embed:
         return batch
 
     async def _match_categories(self, encoded: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
-        """Return the categories that match an item's vector; None if that is unknown."""
         if encoded.memory is None or encoded.vectors is None or encoded.memory.origin == "said":
             return None
         if (matcher := self._matcher_at(encoded.partition)) is None:

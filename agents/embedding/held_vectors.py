@@ -124,7 +124,6 @@ class HeldVectors:
 
 
 def _locations(encoded: EncodedMemory) -> set[VectorLocation]:
-    """Return the locations of the vectors that belong to a memory."""
     if encoded.memory is None:
         return set()
     if encoded.is_release:

@@ -74,7 +74,10 @@ class DrawMap:
             except ModelMissing:
                 continue
         spaces = spaces_by_mode(where.modes or (), stored, current)
-        warnings = self._other_modes(where) if request.mode is None else []
+        warnings: list[SearchWarning] = []
+        if request.mode is None:
+            columns = self._map_memories.columns(where.boundary)
+            warnings = warn_other_modes(count_other_modes(columns, where, include_superseded=False))
         clouds = self._map_memories.clouds(where, spaces, request.limit)
         return MemoryMap(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
 
@@ -85,10 +88,6 @@ class DrawMap:
     async def outdate(self, boundary: str, edited: Sequence[str]) -> None:
         """Take memories with a new text out of a user's kept maps: they get another place."""
         await self._layouts.outdate(boundary, edited)
-
-    def _other_modes(self, where: MemoryFilter) -> list[SearchWarning]:
-        columns = self._map_memories.columns(where.boundary)
-        return warn_other_modes(count_other_modes(columns, where, include_superseded=False))
 
     async def _cloud(self, boundary: str, cloud: CloudMemories) -> MemoryCloud:
         space = None if cloud.space is None else cloud.space.fingerprint.digest

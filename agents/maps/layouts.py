@@ -68,6 +68,7 @@ class Layouts:
 
     async def draw(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> DrawnCloud:
         """Return the places of a cloud's memories. Raises Unavailable while the index is not reachable."""
+        key = boundary, space.collection
         async with self._lock(boundary):
             old = await self._kept.load(boundary, space.collection)
             layout = None if old is None else self._memories.present_on(boundary, location_of(space), old)
@@ -78,8 +79,10 @@ class Layouts:
                     ids, rows = await read_rows(self._index, space, ids)
                     places = await self._threads.run(partial(lay_out_from, layout, ids, rows))
                 layout, has_grown = MapLayout.new(ids, places, cloud.total, self._clock.now()), False
-            elif has_grown:
-                self._begin(boundary, space, cloud, layout)
+            elif has_grown and key not in self._waiting and len(self._waiting) < MAX_WAITING:
+                # In the background, unless that is under way.
+                self._waiting[key] = waiting = _Waiting()
+                waiting.task = asyncio.create_task(self._lay_out_later(key, space, cloud, layout))
             if layout is None:
                 return DrawnCloud(await self._project(boundary, space, cloud), is_settled=False, is_projected=True)
             layout = await self._place(space, layout, cloud.shown)
@@ -131,7 +134,6 @@ class Layouts:
         await self._kept.save(boundary, space.collection, current)
 
     async def _project(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> MapLayout:
-        """Return the places of a cloud's memories by principal components."""
         waiting = self._waiting.get((boundary, space.collection)) or _Waiting()
         if waiting.projected is None:
             waiting.projected = MapLayout.new([], np.zeros((0, 2), np.float32), cloud.total, self._clock.now())
@@ -144,14 +146,6 @@ class Layouts:
                 places = await self._threads.run(partial(waiting.plane.project, rows))
                 waiting.projected = waiting.projected.extended(ids, places)
         return waiting.projected
-
-    def _begin(self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None) -> None:
-        """Begin to lay out a map in the background, unless that is under way."""
-        key = boundary, space.collection
-        if key in self._waiting or len(self._waiting) >= MAX_WAITING:
-            return
-        self._waiting[key] = waiting = _Waiting()
-        waiting.task = asyncio.create_task(self._lay_out_later(key, space, cloud, old))
 
     async def _lay_out_later(
         self, key: MapKey, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None

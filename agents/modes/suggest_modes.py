@@ -33,7 +33,7 @@ from schemas.failures import ModelMissing
 from schemas.messages.commands import Command
 from schemas.models.vectors import Matrix, Vector
 from schemas.moments import iso
-from schemas.state.memories import Memory, VectorLocation
+from schemas.state.memories import VectorLocation
 from schemas.state.modes import Mode, VectorSpace, collection_name
 
 PAGE_SIZE = 200
@@ -67,8 +67,19 @@ class SegmentVectors:
             own_location = VectorLocation(mode=mode.name, space=location.space)
             rows, _ = await self.stored([segment for segment in same if segment], own_location)
             return rows
-        texts = [[memory.text for memory in segment] for segment in _sample(segments)]
-        return await self._embed(texts or [[mode.description]] * bool(mode.description), location, here)
+        # Segments evenly over time, with at most `MAX_EMBEDDED_TEXTS` turns.
+        size = max((len(segment) for segment in segments), default=1)
+        step = max(1, len(segments) * size // MAX_EMBEDDED_TEXTS)
+        sample = segments[::step][: max(1, MAX_EMBEDDED_TEXTS // size)]
+        texts = [[memory.text for memory in segment] for segment in sample]
+        texts = texts or [[mode.description]] * bool(mode.description)
+        try:
+            embedder, space = self._spaces.resolve(here)
+            if space.fingerprint.digest != location.space:
+                return _rows([])
+            return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
+        except ModelMissing:
+            return _rows([])
 
     async def _read(self, memory_ids: Sequence[str], location: VectorLocation) -> Mapping[str, Vector]:
         fingerprint = (await self._index.spaces()).get(collection_name(location.mode, location.space))
@@ -79,22 +90,6 @@ class SegmentVectors:
         for start in range(0, len(memory_ids), PAGE_SIZE):
             vectors.update(await self._index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
         return vectors
-
-    async def _embed(self, texts: Sequence[Sequence[str]], location: VectorLocation, here: Mode) -> Matrix:
-        try:
-            embedder, space = self._spaces.resolve(here)
-            if space.fingerprint.digest != location.space:
-                return _rows([])
-            return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
-        except ModelMissing:
-            return _rows([])
-
-
-def _sample(segments: Sequence[Segment]) -> list[Sequence[Memory]]:
-    """Sample segments evenly over time, with at most `MAX_EMBEDDED_TEXTS` turns."""
-    size = max((len(segment) for segment in segments), default=1)
-    step = max(1, len(segments) * size // MAX_EMBEDDED_TEXTS)
-    return list(segments[::step])[: max(1, MAX_EMBEDDED_TEXTS // size)]
 
 
 def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:

@@ -75,7 +75,9 @@ class DrillDown:
             visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
             matching = category_layer(visible, features.question, coverage)
         if _suffices(matching, "categories", decided):
-            yield DrillDownLevel("categories", self._with_turns(matching.rests_on), shown, matching.shown)
+            sources = (self._memories.get(memory_id) for memory_id in sorted(matching.rests_on)[:MAX_MEMBERS])
+            turns = (quote.memory_id for memory in sources if memory for quote in memory.evidence if quote.memory_id)
+            yield DrillDownLevel("categories", matching.rests_on | frozenset(turns), shown, matching.shown)
         yield DrillDownLevel("items", None, shown, matching.shown, above.rests_on | matching.rests_on)
 
     def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
@@ -84,12 +86,6 @@ class DrillDown:
         behind = map(self._memories.get, last.rests_on)
         is_private = any(memory is not None and memory.visibility.private for memory in behind)
         return Layers(question, last.intention, last.categories, is_private=is_private)
-
-    def _with_turns(self, memory_ids: frozenset[str]) -> frozenset[str]:
-        """Return these memories with the turns that they derive from."""
-        sources = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
-        turns = (quote.memory_id for memory in sources if memory for quote in memory.evidence if quote.memory_id)
-        return memory_ids | frozenset(turns)
 
 
 def _suffices(layer: LayerResult, depth: Depth, decided: Depth | None) -> bool:

@@ -102,7 +102,8 @@ class HitRanker:
                 if memory is not None and memory.reading.topic:
                     topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
             ranking = ranking.with_topics(topics)
-        details = None if bare else self._details(search, features, memory_columns)
+        coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
+        details = None if bare else HitDetails(self._memories, search.request, coverage)
         hits = self._hits(search, memory_columns, features, ranking, details)
         return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
 
@@ -113,7 +114,6 @@ class HitRanker:
         features: QueryFeatures,
         memory_columns: MemoryColumns,
     ) -> list[Hit]:
-        """Return the hits, those of long turns with their best passages."""
         cut = {memory.memory_id: spans for _, memory in hits if (spans := memory_passages(memory))}
         # A text that was replaced since has no usable vectors: the index may still have those of the one before.
         embedded = [memory_id for memory_id in cut if features.embedded[memory_columns.number_of[memory_id]]]
@@ -130,10 +130,6 @@ class HitRanker:
             for hit, _ in hits
         ]
 
-    def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
-        coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
-        return HitDetails(self._memories, search.request, coverage)
-
     def _hits(
         self,
         search: SearchPlan,
@@ -142,7 +138,6 @@ class HitRanker:
         ranking: Ranking,
         details: HitDetails | None,
     ) -> list[tuple[Hit, Memory]]:
-        """Return the best memories as hits, each with its record."""
         explanation = Explanation(features, ranking) if search.request.explain else None
         hits, lexical_scores = [], features.lexical["words"]
         for row in ranking.best(search.request.top_k, memory_columns.id_of):

@@ -9,6 +9,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ from agents.rules.answer.list_pages import (
     encode_cursor,
     request_digest,
 )
-from agents.rules.index.columns import MISSING, IntArray
+from agents.rules.index.columns import MISSING
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of
 from schemas.state.memories import Memory, index_names, turn_index_names, unsearchable_index_name
@@ -142,18 +143,15 @@ class List:
         return Beginning(began, tuple(counted))
 
     def _selected(self, asked: ListFilter, beginning: Beginning) -> list[Selected]:
-        """Return what the columns admit now, of each part."""
+        status = asked.request.embedding_status or "ready"
+        with_status = partial(self._words.numbers_with_status, status=status)
         selected = []
         for part in asked.parts:
             columns = self._words.memory_columns(part.where.boundary)
-            numbers = asked.numbers(part, columns, self._with_status(asked), beginning.began)
+            numbers = asked.numbers(part, columns, with_status, beginning.began)
             part_number = _names(asked.request.scope.boundary).index(part.where.boundary)
             selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[part_number])))
         return selected
-
-    def _with_status(self, asked: ListFilter) -> Callable[[str], IntArray]:
-        status = asked.request.embedding_status or "ready"
-        return lambda index_name: self._words.numbers_with_status(index_name, status)
 
     async def _memories_of(
         self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
@@ -225,8 +223,6 @@ def _names(boundary: str) -> tuple[str, ...]:
 
 
 class _MemoryReader:
-    """Memories of a page, from their records."""
-
     def __init__(self, memories: Memories, asked: ListFilter) -> None:
         self._memories = memories
         self._asked = asked
@@ -252,8 +248,6 @@ class _MemoryReader:
 
 
 class _GroupReader:
-    """Conversations or projects of a page, from columns."""
-
     def __init__(self, groups: ListedGroups) -> None:
         self._groups = groups
 

@@ -40,8 +40,6 @@ Warnings = list[SearchWarning]
 
 
 class _Found(NamedTuple):
-    """The results of one searched index."""
-
     search: SearchPlan
     words: LexicalFeatures
     nearest: Sequence[ModeSearchResult]

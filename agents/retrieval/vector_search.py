@@ -372,6 +372,5 @@ def _candidates(
 
 
 async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
-    """Run calls concurrently; return their results in order."""
     # Nearly always there is one call: no task for it.
     return [await calls[0]] if len(calls) == 1 else list(await asyncio.gather(*calls))

@@ -75,7 +75,6 @@ def _grants(policy: Policy, principal: str | None, act: Permission) -> Sequence[
 
 
 def _union(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    """Return the values that any grant admits; None admits all."""
     distinct: dict[str, None] = {}
     for values in grants:
         if values is None:

@@ -76,7 +76,12 @@ class RankedHits(NamedTuple):
 
 def build_rerank_prompt(template: Template, question: str, hits: Sequence[Hit]) -> Prompt:
     """Build the prompt that asks for the order of these hits, numbered from 1. Raises ValueError as `fill_prompt`."""
-    lines = (json.dumps(_shown(number, hit), ensure_ascii=False) for number, hit in enumerate(hits, 1))
+    lines: list[str] = []
+    for number, hit in enumerate(hits, 1):
+        about = {"when": hit.occurred_at, "who": hit.speaker or hit.role}
+        stated = {name: value for name, value in about.items() if value}
+        text = clip_text(_text_about(hit), MAX_SHOWN_CHARS)
+        lines.append(json.dumps({"number": number, **stated, "text": text}, ensure_ascii=False))
     parts = {"question": clip_text(question, MAX_QUESTION_CHARS), "memories": "\n".join(lines)}
     return fill_prompt(template.text, template.version, parts)
 
@@ -100,12 +105,6 @@ def arrange(result: RetrieveResult, order: HitOrder | None, request: RetrieveReq
     reasons = {"reasons": order.reasons_of(hits)} if request.explain else {}
     reranked = {"reranked_by": order.profile, **reasons}
     return result.model_copy(update={"hits": hits, "diagnostics": {**result.diagnostics, **reranked}})
-
-
-def _shown(number: int, hit: Hit) -> dict[str, object]:
-    about = {"when": hit.occurred_at, "who": hit.speaker or hit.role}
-    text = clip_text(_text_about(hit), MAX_SHOWN_CHARS)
-    return {"number": number, **{name: value for name, value in about.items() if value}, "text": text}
 
 
 def _text_about(hit: Hit) -> str:

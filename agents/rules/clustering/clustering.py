@@ -68,7 +68,6 @@ def build_cells(vectors: Matrix) -> list[RowIndices]:
 
 
 def _bisect(vectors: Matrix) -> list[RowIndices]:
-    """Split the rows into parts of at most `MAX_VECTORS_PER_CENTRE`."""
     pending, parts = [np.arange(len(vectors))], []
     while pending:
         rows = pending.pop()
@@ -81,7 +80,6 @@ def _bisect(vectors: Matrix) -> list[RowIndices]:
 
 
 def _right_side(vectors: Matrix) -> SideMask:
-    """Return the rows on one side of the cut."""
     projection = vectors @ _cut_direction(vectors[:: -(-len(vectors) // CUT_SAMPLE_SIZE)])
     is_right: SideMask = projection > 0
     if MIN_SIDE_SHARE <= is_right.mean() <= 1 - MIN_SIDE_SHARE:

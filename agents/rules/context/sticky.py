@@ -79,17 +79,11 @@ def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:
     safety = visible.labelled(SentenceLabel.SAFETY, RULE_ROLES, of_all_modes=True)
     constraints = visible.labelled(SentenceLabel.CONSTRAINT, RULE_ROLES)
     yield from ((SAFETY, number) for number in visible.conversation_first(safety))
-    yield from ((CORRECTION, number) for number in _latest_corrections(visible))
+    corrections = visible.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
+    in_conversation = visible.newest_first(corrections & visible.in_conversation)[:MAX_CORRECTIONS]
+    yield from ((CORRECTION, number) for number in (*in_conversation, *visible.newest_first(corrections)[:1]))
     yield from ((CONSTRAINT, number) for number in visible.conversation_first(constraints))
     yield from ((ERROR, number) for number in _current_errors(visible))
-
-
-def _latest_corrections(visible: VisibleSet) -> list[int]:
-    corrections = visible.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
-    return [
-        *visible.newest_first(corrections & visible.in_conversation)[:MAX_CORRECTIONS],
-        *visible.newest_first(corrections)[:1],
-    ]
 
 
 def _current_errors(visible: VisibleSet) -> list[int]:

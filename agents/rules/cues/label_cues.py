@@ -56,7 +56,6 @@ _CHOICE = re.compile(r"\{([^}]*)\}")
 
 
 def _expand_phrases(row: str) -> Iterator[str]:
-    """Yield the phrases of one row with all choices expanded."""
     for part in re.split(r"(?<! ),\s", re.sub(r"\|\s+", "|", row.strip())):
         pieces = _CHOICE.split(part.strip())
         choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]

@@ -148,7 +148,11 @@ class MemoryColumns:
 
     def write(self, rows: Sequence[MemoryRow], traits: Mapping[int, Trait]) -> None:
         """Add or replace memories; `traits` holds the rows' traits that `has_trait` does not know."""
-        self._traits.update((key, self._encode_trait(trait)) for key, trait in traits.items())
+        for key, trait in traits.items():
+            name = trait.conversation
+            conversation = MISSING if name is None else _index_in(self._conversations, (trait.kind.scope, name))
+            speaker = MISSING if trait.speaker is None else _index_in(self.speakers, trait.speaker)
+            self._traits[key] = _index_in(self.kinds, trait.kind), conversation, speaker
         if not rows:
             return
         self.changes += 1
@@ -203,12 +207,6 @@ class MemoryColumns:
             int(column[number])
             for column in (columns.conversations, columns.occurred_ms, columns.source, columns.superseded)
         )
-
-    def _encode_trait(self, trait: Trait) -> tuple[int, int, int]:
-        name = trait.conversation
-        conversation = MISSING if name is None else _index_in(self._conversations, (trait.kind.scope, name))
-        speaker = MISSING if trait.speaker is None else _index_in(self.speakers, trait.speaker)
-        return _index_in(self.kinds, trait.kind), conversation, speaker
 
     def admitted(self, where: MemoryFilter, *, include_superseded: bool = False) -> Mask:
         """Return the memories that a read may see."""
@@ -309,7 +307,6 @@ class MemoryColumns:
 
 
 def _index_in(indexes: dict[_Value, int], value: _Value) -> int:
-    """Return the index of a value, the next free one if the value is new."""
     return indexes.setdefault(value, len(indexes))
 
 

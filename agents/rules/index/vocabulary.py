@@ -173,7 +173,6 @@ class Vocabulary:
         return index < len(self._words) and self._words[index] == word
 
     def _index_pending(self) -> None:
-        """Index the words added since the last query."""
         if not self._pending:
             return
         new = [word for word in self._pending if not self._contains(word)]

@@ -158,7 +158,7 @@ def _apply_signal(
 
 
 def _resolve_only_error(signal: ResolutionSignal, errors: list[IntentionEntry]) -> None:
-    """Resolve the conversation's error by an unspecific "it works now", if there is exactly one."""
+    # An unspecific "it works now" is about the conversation's error, if there is exactly one.
     if not signal.works or signal.conversation_id is None:
         return
     candidates = [

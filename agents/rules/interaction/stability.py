@@ -188,7 +188,6 @@ def _total(sample: WeekSample) -> WeekTotals:
 
 
 def _sum(totals: Iterable[WeekTotals], week: int) -> WeekTotals:
-    """Add up the totals of one week."""
     chosen = [total for total in totals if total.week == week]
     modes = {mode: sum(total.modes.get(mode, 0) for total in chosen) for mode in INTERACTION_MODES}
     corrected = sum(total.corrected for total in chosen)

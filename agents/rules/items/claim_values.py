@@ -344,17 +344,15 @@ def read_thing(words: Words, at: int, attribute: str) -> str | None:
     """Read a thing of up to `MAX_THING_WORDS` words, also in lower case: a food, a drink, a sport."""
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     end = at
-    while end < len(words.folded) and end - at < MAX_THING_WORDS and _is_of_thing(words.folded[end]):
+    for word in words.folded[at : at + MAX_THING_WORDS]:
+        if word in _NO_THING | _CONJUNCTIONS | NOW_WORDS or not word[0].isalnum() or word == "these":
+            break
         end += 1
     if end - at == 1 and words.folded[at] in _CUISINES and attribute.endswith(_DISHES):
         return None
     if end - at == 1 and _STATE.search(words.written[at]) and not attribute.endswith("sport"):
         return None
     return attribute if end > at and _ends_closely(words, end) else None
-
-
-def _is_of_thing(word: str) -> bool:
-    return word not in _NO_THING | _CONJUNCTIONS | NOW_WORDS and word[0].isalnum() and word != "these"
 
 
 def _ends_closely(words: Words, at: int) -> bool:

@@ -156,7 +156,6 @@ def _keys_of_replacing(item: Memory) -> set[str]:
 
 
 def _next_entry(claim: Claim, entry: ClaimEntry) -> ClaimEntry | None:
-    """Return the next entry of another item that may supersede."""
     later = (other for other in claim.held if other > entry and other.memory_id != entry.memory_id)
     return next((entry for entry in later if entry.may_supersede), None)
 

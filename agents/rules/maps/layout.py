@@ -170,8 +170,14 @@ class PrincipalPlane:
         mean: Vector = rows.mean(axis=0)
         centred = rows[:: -(-len(rows) // MAX_FITTED_ROWS)] - mean
         # The two directions of largest variance; the largest entry of each is positive.
-        axes = np.zeros((centred.shape[1], 2), np.float32)
-        directions = _directions(np.asarray(centred, np.float64))
+        axes, exact = np.zeros((centred.shape[1], 2), np.float32), np.asarray(centred, np.float64)
+        is_wide = len(exact) < exact.shape[1]
+        # Of fewer rows than columns the products of rows are the smaller problem, with the same variances.
+        products = exact @ exact.T if is_wide else exact.T @ exact
+        best = np.linalg.eigh(products)[1][:, ::-1][:, :2]
+        unscaled = exact.T @ best if is_wide else best
+        lengths = np.linalg.norm(unscaled, axis=0)
+        directions = np.asarray(unscaled / np.where(lengths > TINY, lengths, np.inf), np.float64)
         signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
         axes[:, : directions.shape[1]] = directions * signs
         extent = float(np.abs((rows - mean) @ axes).max())
@@ -180,17 +186,6 @@ class PrincipalPlane:
     def project(self, rows: Matrix) -> Places:
         """Return the places of vectors; those beyond the square lie on its edge."""
         return clip_to_square(np.asarray((rows - self.mean) @ self.axes * np.float32(self.scale), np.float32))
-
-
-def _directions(centred: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return at most two directions, the one with most variance first, shape (dim, directions); 0 for none."""
-    is_wide = len(centred) < centred.shape[1]
-    # Of fewer rows than columns the products of rows are the smaller problem, with the same variances.
-    products = centred @ centred.T if is_wide else centred.T @ centred
-    best = np.linalg.eigh(products)[1][:, ::-1][:, :2]
-    directions = centred.T @ best if is_wide else best
-    lengths = np.linalg.norm(directions, axis=0)
-    return np.asarray(directions / np.where(lengths > TINY, lengths, np.inf), np.float64)
 
 
 EPOCHS, REFIT_EPOCHS = 200, 60

@@ -224,7 +224,6 @@ def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
 
 
 def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:
-    """Return spans over the whole text and over the whole text of each resource."""
     content = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
     described = [resource for resource in turn.resources if resource.text]
     return content, *(

@@ -197,7 +197,6 @@ def _mode_description(mode: Mode) -> dict[str, str]:
 
 
 def _json_lines(entries: Iterable[Mapping[str, Any]]) -> str:
-    """Return a JSON array with one entry a line."""
     return "[" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries) + "]"
 
 

@@ -185,7 +185,6 @@ class RankingFeatures:
         return np.minimum(scores, MAX_CONTEXT_SCORE) if field == "around" else scores
 
     def _turns_at(self, step: int) -> IntArray:
-        """Return the turn `step` places after each memory."""
         turns = self._query_independent.shifted.get(step)
         if turns is None:
             turns = self._query_independent.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)

@@ -222,7 +222,6 @@ class Explanation:
 
 
 def _neighbour_mean(values: FloatArray, features: QueryFeatures) -> FloatArray:
-    """Return the mean over the turn before and the turn after; a missing turn counts 0."""
     return (take_or_zero(values, features.order.before) + take_or_zero(values, features.order.after)) / 2
 
 

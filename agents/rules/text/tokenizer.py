@@ -94,7 +94,6 @@ def fold(text: str) -> str:
 
 
 def _parts_of(word: str) -> list[str]:
-    """Return the terms of a compound, an identifier, a run without spaces or an emoji."""
     if _UNSPACED_RUN.match(word):
         return [*word, *map("".join, pairwise(word))]
     if _CONTRACTION.fullmatch(word):
