@@ -31,5 +31,5 @@ def _candidates(change: Change, words: LexicalWriter, index_names: Sequence[str]
     if change.ids:
         return list(change.ids)
     columns = map(words.memory_columns, index_names)
-    indexed = [memory_id for one in columns for memory_id in list_ids_in_mode(one, change.mode)]
+    indexed = [memory_id for indexed_columns in columns for memory_id in list_ids_in_mode(indexed_columns, change.mode)]
     return list(dict.fromkeys((*indexed, *words.interrupted())))

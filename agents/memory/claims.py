@@ -44,15 +44,15 @@ class ResolveClaims:
         if item is None or not (old or new):
             return {}, []
         changed_id = item.memory_id
-        known = {key: self._claims.get(key) for key in {**old, **new}}
-        now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in known.items()}
+        before_by_key = {key: self._claims.get(key) for key in {**old, **new}}
+        now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in before_by_key.items()}
         others = dict.fromkeys(
             (
                 *self._replaced_items(before),
                 *self._replaced_items(after),
                 *(
                     other
-                    for rows in (known, now)
+                    for rows in (before_by_key, now)
                     for row in rows.values()
                     for other in preceding_item_ids(row, changed_id)
                 ),
@@ -60,13 +60,13 @@ class ResolveClaims:
         )
         changed = [item for other in others if (item := self._write_successor(other, now)) is not None]
         for key, claim in now.items():
-            if claim != known[key]:
+            if claim != before_by_key[key]:
                 self._claims.put(key, claim)
         return now, changed
 
     def _replaced_items(self, item: Memory | None) -> list[str]:
         """Return the items of the turns that state what an item replaces: an item has another id in another mode."""
-        turns = (self._memories.get(one) for one in turns_of_replaced(item))
+        turns = (self._memories.get(turn_id) for turn_id in turns_of_replaced(item))
         return [memory_id for turn in turns if turn is not None for memory_id in turn.items]
 
     def _write_successor(self, memory_id: str, now: Mapping[str, Claim]) -> Memory | None:

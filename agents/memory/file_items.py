@@ -57,7 +57,7 @@ class FileItems:
                 yield self._refile(self._memories.get(memory_id)), ()
 
     def add_model_categories(
-        self, memory: Memory | None, found: Iterable[FoundCategory], *, again: str | None = None
+        self, memory: Memory | None, categories_of_turn: Iterable[FoundCategory], *, again: str | None = None
     ) -> None:
         """Add a language model's categories of a turn to an item that was found in it.
 
@@ -66,9 +66,9 @@ class FileItems:
         """
         if memory is None or memory.item is None:
             return
-        categories, before = top_model_categories(found), memory.item.categories
-        if again is not None and {one.memory_id for one in memory.item.supports} == {again}:
-            before = tuple(one for one in before if one.by != "model")
+        categories, before = top_model_categories(categories_of_turn), memory.item.categories
+        if again is not None and {support.memory_id for support in memory.item.supports} == {again}:
+            before = tuple(assignment for assignment in before if assignment.by != "model")
         if categories or before != memory.item.categories:
             self._assign(memory, merge_assignments(before, categories))
 

@@ -86,7 +86,7 @@ class ForgetMemories:
         if change.memory_id is not None:
             return [change.memory_id]
         columns = list(map(self._words.memory_columns, turn_index_names(change.scope.boundary)))
-        return chain.from_iterable([self._selected_in(one, change) for one in columns])
+        return chain.from_iterable([self._selected_in(indexed, change) for indexed in columns])
 
     def _selected_in(self, columns: MemoryColumns, change: Change) -> Iterable[str]:
         scope = change.scope.model_dump()
@@ -106,7 +106,7 @@ class ForgetMemories:
         if change.mode is None:
             return []
         columns = map(self._words.memory_columns, all_item_index_names(change.scope.boundary))
-        return [memory_id for one in columns for memory_id in list_ids_in_mode(one, change.mode)]
+        return [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]
 
     def _forget_moved_items(self, item_ids: Iterable[str], change: Change) -> Iterator[WriteStep]:
         """Forget the items that were moved into a deleted mode while their turns are in another."""
@@ -155,15 +155,19 @@ class ForgetMemories:
     def _superseded_by(self, memory: Memory) -> Iterator[Memory]:
         """Yield what a consolidation has replaced by this memory: turns, or items of the same content."""
         if memory.origin == "distilled":
-            ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
+            ids: Iterable[str] = dict.fromkeys(filter(None, (quote.memory_id for quote in memory.evidence)))
         elif memory.origin == "extracted":
             columns = map(self._words.memory_columns, all_item_index_names(memory.boundary))
-            ids = [memory_id for one in columns for memory_id in list_superseded_ids(one, memory.scope)]
+            ids = [memory_id for indexed in columns for memory_id in list_superseded_ids(indexed, memory.scope)]
         else:
             ids = ()
-        for one in self._read(ids):
-            if one is not None and one.superseded_by == memory.memory_id and one.superseded_in is not None:
-                yield one
+        for replaced in self._read(ids):
+            if (
+                replaced is not None
+                and replaced.superseded_by == memory.memory_id
+                and replaced.superseded_in is not None
+            ):
+                yield replaced
 
     def _replace_by_tombstone(self, memory: Memory) -> Sequence[MemoryEvent]:
         """Replace a record by a tombstone; return the events that must follow."""

@@ -57,33 +57,35 @@ class KeepItems:
         self._claims = claims
         self._write = write
 
-    def replace_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
+    def replace_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn with exactly these items, replacing earlier ones."""
-        return self.write_in_slices(turn, supports_of(turn, found))
+        return self.write_in_slices(turn, supports_of(turn, extracted))
 
-    def refresh_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
+    def refresh_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn again with its current supports, and with these items as far as they are new."""
-        return self.write_in_slices(turn, self.supports_after(turn, found, keeps=True))
+        return self.write_in_slices(turn, self.supports_after(turn, extracted, keeps=True))
 
-    def supports_after(self, turn: Memory, found: Iterable[ExtractedItem], *, keeps: bool) -> list[Support]:
+    def supports_after(self, turn: Memory, extracted: Iterable[ExtractedItem], *, keeps: bool) -> list[Support]:
         """Return the supports for these items; with `keeps` the current ones, and those for new items."""
         if not keeps:
-            return supports_of(turn, found)
+            return supports_of(turn, extracted)
         current = self.turn_supports(turn)
-        current_ids = {support_item_id(turn, one) for one in current}
-        added = (one for one in supports_of(turn, found) if support_item_id(turn, one) not in current_ids)
+        current_ids = {support_item_id(turn, support) for support in current}
+        added = (
+            support for support in supports_of(turn, extracted) if support_item_id(turn, support) not in current_ids
+        )
         return [*current, *added]
 
     def diff(self, turn: Memory, supports: Sequence[Support]) -> ItemDiff:
         """Return what writing the turn with these supports changes."""
         supports_by_item, merged = self._group_supports(turn, supports)
-        given = [(one, self._memories.get(one), some) for one, some in supports_by_item.items()]
-        dropped = [self._memories.get(one) for one in turn.items if one not in {*supports_by_item, *merged}]
+        given = [(item_id, self._memories.get(item_id), some) for item_id, some in supports_by_item.items()]
+        dropped = [self._memories.get(item_id) for item_id in turn.items if item_id not in {*supports_by_item, *merged}]
         return diff_items(turn, given, [item for item in dropped if item is not None])
 
     def turn_supports(self, turn: Memory) -> list[Support]:
         """Return all supports by the turn's current text."""
-        return [one for item in self.items_of(turn) for one in supports_from_turn(item, turn)]
+        return [support for item in self.items_of(turn) for support in supports_from_turn(item, turn)]
 
     def write_turn(self, turn: Memory, supports: Sequence[Support]) -> WrittenTurn:
         """Write a turn with these supports, and its items, at a stretch."""
@@ -96,16 +98,19 @@ class KeepItems:
         """
         supports_by_item, merged = self._group_supports(turn, supports)
         remaining = {*supports_by_item, *merged}
-        dropped = [one for one in turn.items if one not in remaining]
-        items = (*supports_by_item, *(one for one in turn.items if one in merged and one not in supports_by_item))
+        dropped = [item_id for item_id in turn.items if item_id not in remaining]
+        items = (
+            *supports_by_item,
+            *(item_id for item_id in turn.items if item_id in merged and item_id not in supports_by_item),
+        )
         written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
         self._write(written)
         events: list[MemoryEvent] = []
-        for one, given in supports_by_item.items():
-            events += self._support(one, given, written)
+        for item_id, given in supports_by_item.items():
+            events += self._support(item_id, given, written)
             yield
-        for one in dropped:
-            events += self._repair_dropped(one, turn, remaining)
+        for item_id in dropped:
+            events += self._repair_dropped(item_id, turn, remaining)
             yield
         if not items and not dropped:
             # No pause was made: nothing else can have written the turn.
@@ -117,7 +122,9 @@ class KeepItems:
         current = self._memories.get(written.memory_id)
         if current is None or not dropped:
             return current or written
-        left = current.model_copy(update={"items": tuple(one for one in current.items if one not in dropped)})
+        left = current.model_copy(
+            update={"items": tuple(item_id for item_id in current.items if item_id not in dropped)}
+        )
         self._write(left)
         return left
 
@@ -146,7 +153,7 @@ class KeepItems:
         for tombstone in sorted(tombstones):
             self._memories.forget(tombstone)
         for turn in self.turns_of(item):
-            left = tuple(one for one in turn.items if one != item.memory_id)
+            left = tuple(item_id for item_id in turn.items if item_id != item.memory_id)
             self._write(turn.model_copy(update={"items": left}))
         place = item.embedding.place
         self._words.remove(item.memory_id)
@@ -156,13 +163,13 @@ class KeepItems:
 
     def items_of(self, turn: Memory) -> list[Memory]:
         """Return the existing items of a turn."""
-        items = [self._memories.get(one) for one in turn.items]
+        items = [self._memories.get(item_id) for item_id in turn.items]
         return [item for item in items if item is not None]
 
     def turns_of(self, item: Memory) -> list[Memory]:
         """Return the existing turns that support an item."""
-        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
-        turns = [self._memories.get(one) for one in ids]
+        ids = dict.fromkeys(support.memory_id for support in (item.item.supports if item.item else ()))
+        turns = [self._memories.get(turn_id) for turn_id in ids]
         return [turn for turn in turns if turn is not None]
 
     def learned_event(self, turn: Memory) -> Learned:
@@ -179,11 +186,11 @@ class KeepItems:
         """Group supports by current item, without forgotten ones; also return the items that were merged into these."""
         supports_by_item: dict[str, list[Support]] = {}
         merged = set()
-        for one in supports:
-            if not self._memories.is_forgotten(modeless_item_id(turn, one)):
-                item_id = support_item_id(turn, one)
+        for support in supports:
+            if not self._memories.is_forgotten(modeless_item_id(turn, support)):
+                item_id = support_item_id(turn, support)
                 current_id = self._follow_merges(item_id)
-                supports_by_item.setdefault(current_id, []).append(one)
+                supports_by_item.setdefault(current_id, []).append(support)
                 if current_id != item_id:
                     merged.add(item_id)
         return supports_by_item, merged
@@ -199,7 +206,7 @@ class KeepItems:
 
     def _support(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
         """Give an item its supports by a turn, unless turn or item was forgotten in the meantime."""
-        given = [one for one in given if not self._memories.is_forgotten(modeless_item_id(turn, one))]
+        given = [support for support in given if not self._memories.is_forgotten(modeless_item_id(turn, support))]
         # By the index: a large turn's row is read as a whole.
         if not given or not self._words.has(turn.memory_id):
             return []
@@ -223,14 +230,16 @@ class KeepItems:
         successor = None if successor_id is None else self._memories.get(successor_id)
         if successor is None or successor.item is None:
             return []
-        remaining = tuple(one for one in successor.item.supports if modeless_item_id(successor, one) not in tombstones)
+        remaining = tuple(
+            support for support in successor.item.supports if modeless_item_id(successor, support) not in tombstones
+        )
         events = self._withdraw_from_successor(successor, tombstones)
         if remaining != successor.item.supports:
             events += self._rebuild(successor, remaining)
-            supporting = {one.memory_id for one in remaining}
+            supporting = {support.memory_id for support in remaining}
             for turn in self.turns_of(successor):
                 if turn.memory_id not in supporting:
-                    items = tuple(one for one in turn.items if one != successor.memory_id)
+                    items = tuple(item_id for item_id in turn.items if item_id != successor.memory_id)
                     self._write(turn.model_copy(update={"items": items}))
             events += [self.learned_event(turn) for turn in self.turns_of(successor)]
         return events
@@ -267,7 +276,7 @@ class KeepItems:
     def _learned_of(self, items: Sequence[Memory]) -> list[MemoryEvent]:
         """Return the events of the last turns of these items, which were replaced or are current again."""
         last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
-        turns = [self._memories.get(one) for one in last]
+        turns = [self._memories.get(turn_id) for turn_id in last]
         return [self.learned_event(turn) for turn in turns if turn is not None]
 
 

@@ -44,4 +44,4 @@ class ReleaseVectors:
         """Return the space of the vector that is due, if a memory that waits for it holds that space already."""
         held = memory.embedding.held
         due = self._spaces.digest(memory) if held else None
-        return tuple(one for one in held if one == due)
+        return tuple(digest for digest in held if digest == due)

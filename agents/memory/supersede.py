@@ -110,7 +110,7 @@ class Supersede:
             return self._removed_events(turn.superseded_by, turn.scope)
         if distilled.origin != "distilled":
             return []
-        others = [one.memory_id for one in distilled.evidence if one.memory_id not in (None, turn.memory_id)]
+        others = [quote.memory_id for quote in distilled.evidence if quote.memory_id not in (None, turn.memory_id)]
         return self.withdraw(distilled, filter(None, others))
 
     def withdraw(self, distilled: Memory, source_ids: Iterable[str]) -> list[MemoryEvent]:

@@ -155,8 +155,8 @@ class ApplyUnderstood:
         done = before.reading.refreshed
         if event.refresh is None or done is None or done.job_id != event.refresh.job_id:
             return []
-        gone = [one for one in done.removed if self.memories.is_removed(one)]
-        return [Forgotten.last_in(one, self.memories.last_place(one)) for one in gone]
+        gone = [item_id for item_id in done.removed if self.memories.is_removed(item_id)]
+        return [Forgotten.last_in(item_id, self.memories.last_place(item_id)) for item_id in gone]
 
     def _learned(
         self, written: Memory, before: Memory, analysis: Analysis, event: Understood | Reread
