@@ -8,7 +8,7 @@ forgotten, replaced or superseded meanwhile is not listed, and what was written 
 import asyncio
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -207,7 +207,10 @@ class List:
                 if self._is_shown(asked, memory_id):
                     matching.add(memory_id)
             # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
-            selected = [_restricted(part, matching) for part in self._selected(asked, beginning)]
+            current, selected = self._selected(asked, beginning), []
+            for part in current:
+                at = np.array([memory_id in matching for memory_id in _ids([part])], np.bool_)
+                selected.append(Selected(part.columns, part.numbers[at], part.times_ms[at]))
         turns = self._words.memory_columns(request.scope.boundary)
         groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
@@ -267,11 +270,6 @@ def _exact(item: OrderedItem, memory: Memory) -> Position:
 
 def _ids(selected: Sequence[Selected]) -> Iterator[str]:
     return (part.columns.id_of[number] for part in selected for number in part.numbers.tolist())
-
-
-def _restricted(selected: Selected, memory_ids: Collection[str]) -> Selected:
-    at = np.array([memory_id in memory_ids for memory_id in _ids([selected])], np.bool_)
-    return Selected(selected.columns, selected.numbers[at], selected.times_ms[at])
 
 
 def _next(request: ListRequest, beginning: Beginning, last: Position | None, total: int | None = None) -> str | None:

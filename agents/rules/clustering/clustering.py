@@ -74,19 +74,15 @@ def _bisect(vectors: Matrix) -> list[RowIndices]:
         if len(rows) <= MAX_VECTORS_PER_CENTRE:
             parts.append(rows)
         else:
-            is_right = _right_side(vectors[rows])
+            part = vectors[rows]
+            projection = part @ _cut_direction(part[:: -(-len(part) // CUT_SAMPLE_SIZE)])
+            is_right: SideMask = projection > 0
+            if not MIN_SIDE_SHARE <= is_right.mean() <= 1 - MIN_SIDE_SHARE:
+                # Too uneven: the upper half.
+                is_right = np.zeros(len(part), np.bool_)
+                is_right[np.argsort(projection, kind="stable")[len(part) // 2 :]] = True
             pending += [rows[is_right], rows[~is_right]]
     return parts
-
-
-def _right_side(vectors: Matrix) -> SideMask:
-    projection = vectors @ _cut_direction(vectors[:: -(-len(vectors) // CUT_SAMPLE_SIZE)])
-    is_right: SideMask = projection > 0
-    if MIN_SIDE_SHARE <= is_right.mean() <= 1 - MIN_SIDE_SHARE:
-        return is_right
-    is_upper_half = np.zeros(len(vectors), np.bool_)
-    is_upper_half[np.argsort(projection, kind="stable")[len(vectors) // 2 :]] = True
-    return is_upper_half
 
 
 def _cut_direction(vectors: Matrix) -> Vector:
@@ -194,7 +190,12 @@ def find_neighbours(
     rows = np.flatnonzero(is_near.any(axis=1))
     is_neighbour = _share_topic([topics[row] for row in rows.tolist()], weights, thresholds)
     is_neighbour &= is_near[np.ix_(rows, rows)]
-    near, other = np.nonzero(_is_nearest(np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))))
+    # -1 marks no neighbour; of the others, the `MAX_NEIGHBOURS` nearest of each row.
+    of_rows = np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))
+    is_nearest: NDArray[np.bool_] = of_rows > -1
+    if len(of_rows) > MAX_NEIGHBOURS:
+        is_nearest &= of_rows >= np.partition(of_rows, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
+    near, other = np.nonzero(is_nearest)
     return NeighbourPairs(rows[near], rows[other], cosines[rows[near], rows[other]])
 
 
@@ -214,15 +215,6 @@ def _share_topic(
     content = has[:, [column for stem, column in columns.items() if stem not in courtesy_stems()]]
     has_content: NDArray[np.bool_] = content @ content.T >= thresholds.content_stems
     return has_dice & has_stems & has_content
-
-
-def _is_nearest(cosines: Matrix) -> NDArray[np.bool_]:
-    """Return which are among the `MAX_NEIGHBOURS` nearest of each row; -1 marks no neighbour."""
-    is_nearest: NDArray[np.bool_] = cosines > -1
-    if len(cosines) > MAX_NEIGHBOURS:
-        smallest = np.partition(cosines, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
-        is_nearest = is_nearest & (cosines >= smallest)
-    return is_nearest
 
 
 StopCondition = Callable[[], bool]

@@ -15,7 +15,7 @@ in whole days and the result rounded: a second run on a day changes nothing.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -187,7 +187,25 @@ def extractive_summary(sources: Sequence[Source]) -> str:
     medoid = sources[0]
     is_short = len(medoid.text) <= MAX_MEDOID_CHARS
     lines = [medoid.text if is_short else f"{medoid.text[:MAX_MEDOID_CHARS].rstrip()}\u2026"]
-    for source, sentence in _select_sentences(sources, MAX_DISTILLED_CHARS - len(lines[0])):
+    # The sentences of other turns that add most, as long as there is room.
+    budget, covered = MAX_DISTILLED_CHARS - len(lines[0]), set(topic_stems(medoid.text[:MAX_MEDOID_CHARS]))
+    candidates = [
+        (source, part.strip(), topic_stems(part)) for source in sources[1:] for part in split_sentences(source.text)
+    ]
+    for _ in range(MAX_ADDED_SENTENCES):
+        fitting = [
+            candidate
+            for candidate in candidates
+            if len(candidate[2] - covered) >= MIN_NEW_STEMS and len(candidate[1]) <= budget
+        ]
+        if not fitting:
+            break
+        # Ties go to the first: `candidates` are in order of similarity to the medoid.
+        source, sentence, stems = max(
+            fitting, key=lambda candidate: len(candidate[2] - covered) / max(len(candidate[1]), 1) ** 0.5
+        )
+        covered |= stems
+        budget -= len(sentence)
         is_of_another_day = source.occurred_at.date() != medoid.occurred_at.date()
         lines.append(f"{source.occurred_at.date()}: {sentence}" if is_of_another_day else sentence)
     speaker = "" if medoid.voice == USER_VOICE else f"{medoid.voice}: "
@@ -208,29 +226,6 @@ def is_grounded(text: str, sources: Sequence[Source]) -> bool:
     stems = topic_stems(text)
     source_stems = frozenset[str]().union(*(topic_stems(f"{source.voice} {source.text}") for source in sources))
     return bool(stems) and len(stems & source_stems) >= MIN_GROUNDED_SHARE * len(stems)
-
-
-def _select_sentences(sources: Sequence[Source], budget: int) -> Iterator[tuple[Source, str]]:
-    """Yield the sentences of other turns that add most, within `budget` characters."""
-    covered = set(topic_stems(sources[0].text[:MAX_MEDOID_CHARS]))
-    candidates = [
-        (source, part.strip(), topic_stems(part)) for source in sources[1:] for part in split_sentences(source.text)
-    ]
-    for _ in range(MAX_ADDED_SENTENCES):
-        fitting = [
-            candidate
-            for candidate in candidates
-            if len(candidate[2] - covered) >= MIN_NEW_STEMS and len(candidate[1]) <= budget
-        ]
-        if not fitting:
-            return
-        # Ties go to the first: `candidates` are in order of similarity to the medoid.
-        source, sentence, stems = max(
-            fitting, key=lambda candidate: len(candidate[2] - covered) / max(len(candidate[1]), 1) ** 0.5
-        )
-        covered |= stems
-        budget -= len(sentence)
-        yield source, sentence
 
 
 MIN_SCOPE_TURNS = 3

@@ -260,7 +260,15 @@ class InteractionClassifier:
         about = orjson.loads(data[len(MODEL_FILE_MAGIC) : end])
         if tuple(about["modes"]) != INTERACTION_MODES or about["buckets"] != HASH_BUCKETS:
             raise ValueError("the model was trained for other modes or features; train it again")
-        arrays = _arrays(about["arrays"], data[end + 1 :])
+        arrays: dict[str, FloatArray] = {}
+        body, start = data[end + 1 :], 0
+        for description in about["arrays"]:
+            count, dtype = int(np.prod(description["shape"])), np.dtype(description["dtype"])
+            array = np.frombuffer(body, dtype, count, start).reshape(description["shape"])
+            arrays[description["name"]] = array.astype(np.float64)
+            start += count * dtype.itemsize
+        if start != len(body):
+            raise ValueError("the model file has more bytes than its header describes")
         scaled = arrays.pop("piece_weights") * arrays.pop("piece_scale")
         return cls(about, CueTable.loads(about["cues"]), piece_weights=scaled, **arrays)
 
@@ -285,17 +293,3 @@ def softmax(logits: FloatArray) -> FloatArray:
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: FloatArray = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return shares
-
-
-def _arrays(descriptions: list[dict[str, Any]], data: bytes) -> dict[str, FloatArray]:
-    """Return the arrays by name, as float64. Raises ValueError for missing or surplus bytes."""
-    arrays, start = {}, 0
-    for description in descriptions:
-        count = int(np.prod(description["shape"]))
-        dtype = np.dtype(description["dtype"])
-        array = np.frombuffer(data, dtype, count, start).reshape(description["shape"])
-        arrays[description["name"]] = array.astype(np.float64)
-        start += count * dtype.itemsize
-    if start != len(data):
-        raise ValueError("the model file has more bytes than its header describes")
-    return arrays

@@ -160,16 +160,13 @@ def _ends(words: Words, at: int) -> bool:
         return True
     if words.folded[at] not in {",", *_REASONS, *_CONJUNCTIONS}:
         return False
-    joined = [index + 1 for index in range(at, len(words.folded)) if words.folded[index] in _CONJUNCTIONS]
-    return not any(_names_another(words, index) for index in joined)
-
-
-def _names_another(words: Words, at: int) -> bool:
-    """True if a conjunction before `at` joins another value: `and Porto`, `and at Globex`, `and redis`."""
-    following = range(at, min(at + _JOINED_WORDS, len(words.folded)))
-    return not following or any(
-        _is_capitalised(words, index) or words.folded[index] in _PRODUCTS for index in following
-    )
+    for index in range(at, len(words.folded)):
+        if words.folded[index] in _CONJUNCTIONS:
+            # A conjunction may join another value: `and Porto`, `and at Globex`, `and redis`.
+            joined = range(index + 1, min(index + 1 + _JOINED_WORDS, len(words.folded)))
+            if not joined or any(_is_capitalised(words, each) or words.folded[each] in _PRODUCTS for each in joined):
+                return False
+    return True
 
 
 def _name_end(words: Words, at: int) -> int:

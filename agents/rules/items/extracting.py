@@ -109,7 +109,16 @@ MIN_OVERLAP_SHARE = 0.5
 def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Return all items of a turn, by rules and by a model's understanding, without duplicates."""
     by_rules = extract_by_rules(memory)
-    return by_rules if understanding is None else _merged(by_rules, extract_by_model(memory, understanding))
+    items = list(by_rules)
+    for item in () if understanding is None else extract_by_model(memory, understanding):
+        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(item, other)), None)
+        if same is None:
+            items.append(item)
+        else:
+            # The text of the rules stays, with the higher confidence.
+            confidence = max(items[same].confidence, item.confidence)
+            items[same] = items[same]._replace(confidence=confidence, replaces=item.replaces)
+    return items
 
 
 def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
@@ -149,20 +158,6 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
                 may_replace = source.voice in REPLACING_VOICES and verified.item.kind in CLAIM_KINDS
                 by_item[id(verified.item)] = extracted._replace(replaces=verified.item.replaces if may_replace else ())
     return [by_item[id(item)] for item in understanding.items if id(item) in by_item]
-
-
-def _merged(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
-    """Return both lists; of an item in both, the text of the rules with the higher confidence."""
-    items = list(by_rules)
-    for item in by_model:
-        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(item, other)), None)
-        if same is None:
-            items.append(item)
-        else:
-            items[same] = items[same]._replace(
-                confidence=max(items[same].confidence, item.confidence), replaces=item.replaces
-            )
-    return items
 
 
 def _documents(memory: Memory) -> list[SourceText]:

@@ -100,7 +100,23 @@ def mode_searches_of(
 ) -> list[ModeSearch]:
     """Return the searches of these modes; `where` is the filter over all modes, `kinds` those of the index."""
     projects = frozenset(dict(kind.scope).get(PROJECT_FIELD, "") for kind in kinds)
-    return [search for name in names for search in _mode_searches_of_one(name, declared, where, projects)]
+    selected, searches = where.scope.get(PROJECT_FIELD), list[ModeSearch]()
+    for name in names:
+        of_projects = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
+        everywhere = declared.find(name, None)
+        if not of_projects and everywhere is not None:
+            searches.append(ModeSearch(everywhere, replace(where, modes=(name,))))
+            continue
+        # Projects with the same embedders and prefixes share a search.
+        shared: dict[Hashable, tuple[Mode, list[str]]] = {}
+        for project in sorted(projects | of_projects) if selected is None else selected:
+            if mode := declared.find(name, project):
+                key = mode.embedder, mode.query_prefix, mode.passage_prefix, mode.former
+                shared.setdefault(key, (mode, []))[1].append(project)
+        for mode, sharing in shared.values():
+            scope = {**where.scope, PROJECT_FIELD: tuple(sharing)}
+            searches.append(ModeSearch(mode, replace(where, modes=(name,), scope=scope)))
+    return searches
 
 
 def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_superseded: bool) -> Mapping[str, int]:
@@ -115,26 +131,6 @@ def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_su
         if kind.mode not in searched and numbers[number]:
             counts[kind.mode] = counts.get(kind.mode, 0) + numbers[number]
     return dict(sorted(counts.items()))
-
-
-def _mode_searches_of_one(
-    name: str, declared: ModeDeclarations, where: MemoryFilter, stored_projects: frozenset[str]
-) -> list[ModeSearch]:
-    """Return the searches of one mode name; projects with the same embedders and prefixes share one."""
-    selected = where.scope.get(PROJECT_FIELD)
-    own_projects = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
-    everywhere = declared.find(name, None)
-    if not own_projects and everywhere is not None:
-        return [ModeSearch(everywhere, replace(where, modes=(name,)))]
-    shared: dict[Hashable, tuple[Mode, list[str]]] = {}
-    for project in sorted(stored_projects | own_projects) if selected is None else selected:
-        if mode := declared.find(name, project):
-            key = mode.embedder, mode.query_prefix, mode.passage_prefix, mode.former
-            shared.setdefault(key, (mode, []))[1].append(project)
-    return [
-        ModeSearch(mode, replace(where, modes=(name,), scope={**where.scope, PROJECT_FIELD: tuple(projects)}))
-        for mode, projects in shared.values()
-    ]
 
 
 @dataclass(frozen=True, slots=True)

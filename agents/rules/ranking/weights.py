@@ -72,17 +72,17 @@ class RankingWeights:
         stored = json.loads(text)
         if not isinstance(stored, dict) or set(stored) - {DATA_DIGEST} != set(MODEL_VARIANTS):
             raise ValueError(f"ranking weights must be a JSON object with the models {', '.join(MODEL_VARIANTS)}")
-        return cls({name: _linear_model(name, stored[name]) for name in MODEL_VARIANTS})
-
-
-def _linear_model(name: ModelVariant, stored: Any) -> LinearModel:
-    if not isinstance(stored, dict) or not isinstance(stored.get("weights"), dict):
-        raise ValueError(f"the model {name!r} of the ranking weights needs an intercept and weights")  # noqa: TRY004
-    weights = {feature: _number(feature, value) for feature, value in stored["weights"].items()}
-    for feature in weights:
-        if not is_feature_name(feature, maxsim=name == "tokens", dense=name != "words"):
-            raise ValueError(f"the model {name!r} of the ranking weights can't compute the feature {feature!r}")
-    return LinearModel(_number("intercept", stored.get("intercept")), weights)
+        models: dict[ModelVariant, LinearModel] = {}
+        for name in MODEL_VARIANTS:
+            model = stored[name]
+            if not isinstance(model, dict) or not isinstance(model.get("weights"), dict):
+                raise ValueError(f"the model {name!r} of the ranking weights needs an intercept and weights")  # noqa: TRY004
+            weights = {feature: _number(feature, value) for feature, value in model["weights"].items()}
+            for feature in weights:
+                if not is_feature_name(feature, maxsim=name == "tokens", dense=name != "words"):
+                    raise ValueError(f"the model {name!r} of the ranking weights can't compute the feature {feature!r}")
+            models[name] = LinearModel(_number("intercept", model.get("intercept")), weights)
+        return cls(models)
 
 
 def _number(name: str, value: Any) -> float:

@@ -131,21 +131,18 @@ def chunk_text(text: str, window: int = MAX_CHUNK_CHARS) -> list[Span]:
     ends = [match.end() for match in _END.finditer(text)]
     chunks, start = [], 0
     while len(text) - start > window:
-        cut = _cut_position(text, start, start + window, ends)
+        # The last sentence end in the second half of the window, else its last space, else all of it.
+        half, limit = start + window // 2, start + window
+        index = bisect_right(ends, limit) - 1
+        if index >= 0 and ends[index] > half:
+            cut = ends[index]
+        else:
+            space = max(text.rfind(" ", half, limit), text.rfind("\n", half, limit))
+            cut = space + 1 if space > 0 else limit
         chunks.append(stripped_span(text, start, cut))
         start = cut
     chunks.append(stripped_span(text, start, len(text)))
     return [span for span in chunks if span.start < span.end]
-
-
-def _cut_position(text: str, start: int, limit: int, ends: list[int]) -> int:
-    """Return the last sentence end in the second half of the window, else its last space, else `limit`."""
-    half = start + (limit - start) // 2
-    index = bisect_right(ends, limit) - 1
-    if index >= 0 and ends[index] > half:
-        return ends[index]
-    space = max(text.rfind(" ", half, limit), text.rfind("\n", half, limit))
-    return space + 1 if space > 0 else limit
 
 
 def _is_inner_stop(text: str, end: re.Match[str]) -> bool:
