@@ -18,7 +18,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedder
 from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
 from agents.retrieval.lexical_features import LexicalFeatures
-from agents.rules.index.columns import MISSING, Mask
+from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan
 from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
@@ -191,7 +191,12 @@ class VectorSearch:
         admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
             return _PreparedSearch(ModeSearchResult(mode_search, "empty"))
-        mode_search = self._served(mode_search, search.request.scope.boundary, memory_columns, admitted)
+        mode, boundary = mode_search.mode, search.request.scope.boundary
+        served = mode if mode.former is None else self._spaces.serving(boundary, mode)
+        if served is not mode:
+            # By the embedder that serves the mode, if a memory has a vector of it.
+            by_served = admitted & memory_columns.embedded(self._spaces.resolve(served)[1].fingerprint.digest)
+            mode_search = replace(mode_search, mode=served) if by_served.any() else mode_search
         try:
             model, space = self._spaces.resolve(mode_search.mode)
         except ModelMissing as problem:
@@ -207,17 +212,6 @@ class VectorSearch:
         elsewhere = int((embedded & other_language_mask(memory_columns, foreign=search.question.foreign)).sum())
         nearest = ModeSearchResult(mode_search, "ok", digest, count)
         return _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))
-
-    def _served(
-        self, mode_search: ModeSearch, boundary: str, memory_columns: MemoryColumns, admitted: Mask
-    ) -> ModeSearch:
-        """Return the search by the embedder that serves the mode, if a memory has a vector of it."""
-        mode = mode_search.mode
-        served = mode if mode.former is None else self._spaces.serving(boundary, mode)
-        if served is mode:
-            return mode_search
-        digest = self._spaces.resolve(served)[1].fingerprint.digest
-        return replace(mode_search, mode=served) if (admitted & memory_columns.embedded(digest)).any() else mode_search
 
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""

@@ -167,18 +167,18 @@ class ReadHits:
         read = [hit for hit in hits if hit.memory_id in changes]
         read.sort(key=lambda hit: -(log_odds_of(hit.score) + changes[hit.memory_id]))
         others = [hit for hit in hits if hit.memory_id not in changes]
-        return [*(_changed(hit, changes[hit.memory_id]) for hit in read), *others]
+        rescored: list[Hit] = []
+        for hit in read:
+            change = changes[hit.memory_id]
+            # The logistic function, which overflows if written with `exp`.
+            score = round(0.5 + 0.5 * math.tanh((log_odds_of(hit.score) + change) / 2), SCORE_DECIMALS)
+            contributions = hit.contributions
+            if contributions is not None:
+                by_name = {**contributions, CONTRIBUTION: round(change, SCORE_DECIMALS)}
+                contributions = dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
+            rescored.append(hit.model_copy(update={"score": score, "contributions": contributions}))
+        return [*rescored, *others]
 
     def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:  # noqa: ARG002 - as a language model's order
         """Return none: it gives numbers only."""
         return {}
-
-
-def _changed(hit: Hit, change: float) -> Hit:
-    # The logistic function, which overflows if written with `exp`.
-    score = round(0.5 + 0.5 * math.tanh((log_odds_of(hit.score) + change) / 2), SCORE_DECIMALS)
-    contributions = hit.contributions
-    if contributions is not None:
-        by_name = {**contributions, CONTRIBUTION: round(change, SCORE_DECIMALS)}
-        contributions = dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
-    return hit.model_copy(update={"score": score, "contributions": contributions})

@@ -25,9 +25,16 @@ ReadMemory = Callable[[str], Memory | None]
 
 def visible_intention(stored: Intention, read: ReadMemory) -> Intention:
     """Return the intention reduced to what current memories say, with repetitions merged."""
-    lists = {
-        part: _merged(filter(None, (_visible(entry, read) for entry in stored.of(part)))) for part in INTENTION_PARTS
-    }
+    lists: dict[str, list[IntentionEntry]] = {}
+    for part in INTENTION_PARTS:
+        # Entries with the same words, or with the same item after a consolidation, in order of first mention.
+        groups: dict[str, list[IntentionEntry]] = {}
+        key_of_item: dict[str, str] = {}
+        for entry in filter(None, (_visible(entry, read) for entry in stored.of(part))):
+            words = " ".join(tokenize(entry.text)) or entry.text
+            key = key_of_item.setdefault(entry.item_id, words) if entry.item_id else words
+            groups.setdefault(key, []).append(entry)
+        lists[part] = [_merge_group(group) for group in groups.values()]
     return Intention.model_validate({"version": stored.version, "set_at": stored.set_at, **lists})
 
 
@@ -75,17 +82,6 @@ def is_text_current(memory_id: str, text_hash: str | None, read: ReadMemory) -> 
     """True if the turn exists and its current text has this hash."""
     memory = read(memory_id)
     return memory is not None and current_text_hash(memory) == text_hash
-
-
-def _merged(entries: Iterable[IntentionEntry]) -> list[IntentionEntry]:
-    """Merge entries with the same words, or with the same item after a consolidation, in order of first mention."""
-    groups: dict[str, list[IntentionEntry]] = {}
-    key_of_item: dict[str, str] = {}
-    for entry in entries:
-        words = " ".join(tokenize(entry.text)) or entry.text
-        key = key_of_item.setdefault(entry.item_id, words) if entry.item_id else words
-        groups.setdefault(key, []).append(entry)
-    return [_merge_group(group) for group in groups.values()]
 
 
 def _merge_group(group: list[IntentionEntry]) -> IntentionEntry:

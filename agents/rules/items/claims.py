@@ -95,7 +95,13 @@ def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     was said later than it replaces it. The successor is the next entry, so that the chain tells what held when. By its
     claims, an item with a support without a claim is current.
     """
-    entries = [_successor_by_claims(item, claims)]
+    entries: list[ClaimEntry | None] = []
+    if claims_of(item) and all(support.claim is not None for support in _supports(item)):
+        by_key: ClaimsByKey = {}
+        for support in _by_weight(item):
+            by_key.setdefault(_key(item, support.claim or ""), _entry(item, support))
+        later = [_next_entry(claims[key], entry) for key, entry in by_key.items()]
+        entries += later[:1] if all(later) else []
     if is_replaceable(item):
         last = _entry(item, _by_weight(item)[0])
         entries += [_next_entry(claims[key], last) for key in _keys_of_replacing(item)]
@@ -109,17 +115,6 @@ def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
     until = after.occurred_at if after else None
     updated = item.item.model_copy(update={"valid_until": until})
     return item.model_copy(update={"superseded_by": after.memory_id if after else None, "item": updated})
-
-
-def _successor_by_claims(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
-    supports = _supports(item)
-    if not claims_of(item) or any(support.claim is None for support in supports):
-        return None
-    entries: ClaimsByKey = {}
-    for support in _by_weight(item):
-        entries.setdefault(_key(item, support.claim or ""), _entry(item, support))
-    later = [_next_entry(claims[key], entry) for key, entry in entries.items()]
-    return later[0] if all(later) else None
 
 
 def _supports(item: Memory) -> Sequence[Support]:

@@ -229,14 +229,15 @@ def is_due_by_rules(
     wanted = {support for support in supports if not is_forgotten(modeless_item_id(turn, support))}
     if turn.reading.status == "model":
         return any(support_item_id(turn, support) not in current_ids for support in wanted)
-    return not current <= wanted or any(_is_missing(turn, support, current, read) for support in wanted - current)
-
-
-def _is_missing(turn: Memory, wanted: Support, current: set[Support], read: Callable[[str], Memory | None]) -> bool:
-    """True unless the item has as many later supports as it may have."""
-    item_id = support_item_id(turn, wanted)
-    item = read(item_id)
-    if item is None or item.item is None:
+    if not current <= wanted:
         return True
-    of_turn = [support for support in current if support_item_id(turn, support) == item_id]
-    return set(replace_supports(item, (turn.memory_id,), [*of_turn, wanted])) != set(item.item.supports)
+    for support in wanted - current:
+        item_id = support_item_id(turn, support)
+        item = read(item_id)
+        if item is None or item.item is None:
+            return True
+        # An item that has as many later supports as it may have is not due.
+        of_turn = [other for other in current if support_item_id(turn, other) == item_id]
+        if set(replace_supports(item, (turn.memory_id,), [*of_turn, support])) != set(item.item.supports):
+            return True
+    return False

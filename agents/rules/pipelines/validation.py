@@ -213,26 +213,24 @@ _CHECKS: Mapping[str, Check] = {
 
 def build_pipeline_view(revision: Revision, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
     """Return a revision with all of its steps. A class that is not installed any more has no contract."""
-    pipelines = {
-        name: [_step_view(step, own_contract) for step in revision.topology.of(name)] for name in PIPELINE_NAMES
-    }
+    pipelines: dict[str, list[dict[str, Any]]] = {name: [] for name in PIPELINE_NAMES}
+    for name in PIPELINE_NAMES:
+        for step in revision.topology.of(name):
+            shown: dict[str, Any] = {**step.model_dump(mode="json"), "built_in": step.implementation is None}
+            try:
+                contract = contract_of(step, own_contract)
+            except Rejected:
+                pipelines[name].append({**shown, "installed": False})
+                continue
+            shown |= {
+                "role": contract.role,
+                "requires": sorted(contract.requires),
+                "produces": sorted(contract.produces),
+                "capabilities": sorted(contract.capabilities),
+                "can_be_switched_off": not contract.is_fixed,
+                "can_be_replaced": contract.is_replaceable or step.implementation is not None,
+                "own_steps_may_follow": contract.opens,
+                "settings": sorted(contract.config.model_fields),
+            }
+            pipelines[name].append(shown)
     return {**revision.summary(), "revision": revision.number, "pipelines": pipelines}
-
-
-def _step_view(step: PlacedStep, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
-    shown: dict[str, Any] = {**step.model_dump(mode="json"), "built_in": step.implementation is None}
-    try:
-        contract = contract_of(step, own_contract)
-    except Rejected:
-        return {**shown, "installed": False}
-    return {
-        **shown,
-        "role": contract.role,
-        "requires": sorted(contract.requires),
-        "produces": sorted(contract.produces),
-        "capabilities": sorted(contract.capabilities),
-        "can_be_switched_off": not contract.is_fixed,
-        "can_be_replaced": contract.is_replaceable or step.implementation is not None,
-        "own_steps_may_follow": contract.opens,
-        "settings": sorted(contract.config.model_fields),
-    }

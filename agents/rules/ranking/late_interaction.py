@@ -5,7 +5,7 @@ Weights are idf within the user's memories, and little for stop words.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -79,23 +79,21 @@ def weight_query_tokens(
     if not len(rows):
         return rows
     words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(text)]
-    counts = _word_weights([word for _, _, word in words], frequencies, documents)
-    weights = np.array(list(_token_weights(spans, words, counts)), np.float32)
-    weighted: Matrix = rows * (weights / weights.sum())[:, np.newaxis]
-    return weighted
-
-
-def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: Sequence[float]) -> Iterator[float]:
+    counts = _word_weights([written for _, _, written in words], frequencies, documents)
+    token_weights: list[float] = []
     word, last = 0, _OUTSIDE
     for start, _ in spans.tolist():
         while word < len(words) and words[word][1] <= start:
             word += 1
         if word < len(words) and words[word][0] <= start:
-            yield counts[word] * (CONTINUATION_WEIGHT if word == last else 1.0)
+            token_weights.append(counts[word] * (CONTINUATION_WEIGHT if word == last else 1.0))
             last = word
         else:
-            yield PUNCTUATION_WEIGHT
+            token_weights.append(PUNCTUATION_WEIGHT)
             last = _OUTSIDE
+    weights = np.array(token_weights, np.float32)
+    weighted: Matrix = rows * (weights / weights.sum())[:, np.newaxis]
+    return weighted
 
 
 def _word_weights(words: Sequence[str], frequencies: Mapping[str, int], documents: int) -> list[float]:
