@@ -163,20 +163,16 @@ class Retrieve:
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
-        reasons = [
-            (result.mode_search.mode.name, result.missing)
-            for part in parts
-            for result in part.nearest
-            if result.missing
-        ]
+        results = [result for part in parts for result in part.nearest]
+        reasons = [(result.mode_search.mode.name, result.missing) for result in results if result.missing]
         warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
         warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:
             # A window's turns are left out.
             counts: Counter[str] = Counter()
-            for search, columns in [(part.search, part.words.memory_columns()) for part in parts]:
+            for search, words in ((part.search, part.words) for part in parts):
                 if search.within is None:
-                    superseded = search.request.include_superseded
+                    columns, superseded = words.memory_columns(), search.request.include_superseded
                     counts.update(count_other_modes(columns, search.where, include_superseded=superseded))
             warnings += warn_other_modes(counts)
         return warnings

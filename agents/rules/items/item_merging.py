@@ -189,7 +189,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
         retained = {
             "embedding": embedding,
-            **{name: getattr(before, name) for name in ("superseded_by", "superseded_in")},
+            "superseded_by": before.superseded_by,
+            "superseded_in": before.superseded_in,
         }
     return with_applicable_embedding(memory.model_copy(update={"content_hash": content_hash, **retained}))
 
