@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from modestream_client.assembled import SECTIONS, Section
+from modestream_client.results import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.categories.taxonomy import visible_category

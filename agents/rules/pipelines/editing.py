@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import reduce
 
-from modestream_client.pipeline_edits import ConfigureStep, Edit, InsertStep, ReplaceStep
+from modestream_client.arguments import ConfigureStep, Edit, InsertStep, ReplaceStep
 
 from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY
 from agents.rules.pipelines.contract import refuse
