@@ -46,7 +46,9 @@ def code_of(refused: pytest.ExceptionInfo[Rejected]) -> tuple[str, str | None]:
 def test_renamed_category_keeps_its_description_and_its_former_names() -> None:
     taxonomy, _ = rename_category(declared("a"), "a", "b", 2)
     taxonomy, category = rename_category(taxonomy, "b", "c", 3)
-    assert (category.name, category.description, category.formerly) == ("c", "about a", ("a", "b"))
+    assert category.name == "c"
+    assert category.description == "about a"
+    assert category.formerly == ("a", "b")
     assert names(taxonomy) == ["c"]
     assert category.version == 3
 
@@ -229,7 +231,9 @@ def test_changed_anchor_leaves_the_other_anchors(change: str) -> None:
         "replaced": (FIRST.model_copy(update={"content_hash": "another"}),),
     }[change]
     left = visible_category(CATEGORY, by_id(*changed, SECOND, SUMMARISED).get)
-    assert (left.summary, left.anchors, left.profile) == ("Second.", (SECOND.memory_id,), None)
+    assert left.summary == "Second."
+    assert left.anchors == (SECOND.memory_id,)
+    assert left.profile is None
     assert set(left.rests_on) == {SECOND.memory_id}
 
 
@@ -241,7 +245,9 @@ def test_models_summary_is_replaced_when_a_source_is_gone() -> None:
 
 def test_category_without_memories_is_empty() -> None:
     left = visible_category(CATEGORY, by_id().get)
-    assert (left.summary, left.anchors, left.rests_on) == (None, (), {})
+    assert left.summary is None
+    assert left.anchors == ()
+    assert left.rests_on == {}
 
 
 def test_redeclared_category_keeps_its_summary() -> None:
@@ -249,7 +255,10 @@ def test_redeclared_category_keeps_its_summary() -> None:
     assert declare_category(once, "x", "some") is once
     summed_up = once.with_categories(once.categories["x"].model_copy(update={"summary": "Sum."}))
     again = declare_category(summed_up, "x", "other").categories["x"]
-    assert (again.description, again.summary, again.version, again.declared) == ("other", "Sum.", 2, True)
+    assert again.description == "other"
+    assert again.summary == "Sum."
+    assert again.version == 2
+    assert again.declared is True
 
 
 def test_deployment_categories_are_merged_into_a_users_own() -> None:

@@ -96,11 +96,19 @@ def test_every_turn_is_evidence() -> None:
         ("t-2", 0, 11),
     ]
     assert [one.memory_id for one in memory.evidence] == [source.memory_id for source in sources]
-    assert (memory.turn_id, memory.conversation_id, memory.role, memory.speaker) == (None, None, None, None)
-    assert (memory.type, memory.mode, memory.origin, memory.index_name) == ("semantic", "garden", "distilled", "ana")
+    assert memory.turn_id is None
+    assert memory.conversation_id is None
+    assert memory.role is None
+    assert memory.speaker is None
+    assert memory.type == "semantic"
+    assert memory.mode == "garden"
+    assert memory.origin == "distilled"
+    assert memory.index_name == "ana"
     assert memory.occurred_at == START + 2 * DAY
     assert memory.item is not None
-    assert (memory.item.run, memory.item.valid_from, memory.item.confidence) == ("0-7", START, 0.93)
+    assert memory.item.run == "0-7"
+    assert memory.item.valid_from == START
+    assert memory.item.confidence == 0.93
     assert 0.5 < memory.item.stability < 1
 
 

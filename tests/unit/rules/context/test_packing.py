@@ -102,7 +102,8 @@ def test_memory_kept_last_is_dropped_first() -> None:
     packer.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
     assert packer.drop_least_important()
     assert packer.drop_least_important()
-    assert (texts_of(packer), packer.left) == (["turn 1"], 90)
+    assert texts_of(packer) == ["turn 1"]
+    assert packer.left == 90
     assert packer.dropped == memory_ids(3, 6)
     assert packer.drop_least_important()
     assert not packer.drop_least_important()
@@ -111,9 +112,11 @@ def test_memory_kept_last_is_dropped_first() -> None:
 def test_memory_dropped_by_one_section_can_fit_another() -> None:
     packer = ContextPacker(10)
     packer.offer("rules", [sized(1, 5)], 4)
-    assert (packer.dropped, packer.is_missing(memory_ids(1)[0])) == (memory_ids(1), True)
+    assert packer.dropped == memory_ids(1)
+    assert packer.is_missing(memory_ids(1)[0])
     packer.offer("retrieved_evidence", [sized(1, 5)], packer.left)
-    assert (packer.dropped, packer.is_missing(memory_ids(1)[0])) == ([], False)
+    assert packer.dropped == []
+    assert not packer.is_missing(memory_ids(1)[0])
 
 
 def test_near_duplicate_is_dropped_and_not_missing() -> None:
@@ -133,7 +136,8 @@ def test_first_entry_of_a_day_pays_for_the_day() -> None:
     packer = ContextPacker(20)
     first, second, other = sized(1, 5, "a", 4), sized(2, 5, "a", 4), sized(3, 5, "b", 4)
     packer.offer("retrieved_evidence", [first, second, other], 20)
-    assert (packer.left, packer.dropped) == (6, [other.memory.memory_id])
+    assert packer.left == 6
+    assert packer.dropped == [other.memory.memory_id]
     assert packer.drop_least_important()
     assert packer.left == 11
     assert packer.drop_least_important()

@@ -15,9 +15,11 @@ def prompt(**fields: Any) -> list[Message]:
 
 def test_system_prompt_is_separate_and_assistant_acknowledges() -> None:
     system, user, assistant = prompt(system_prompt="You are a bank clerk.")
-    assert (system.role, system.content) == ("system", "You are a bank clerk.")
+    assert system.role == "system"
+    assert system.content == "You are a bank clerk."
     assert user.role == "user"
-    assert (assistant.role, assistant.content) == ("assistant", "Ok")
+    assert assistant.role == "assistant"
+    assert assistant.content == "Ok"
 
 
 @pytest.mark.parametrize("system_prompt", [None, ""])

@@ -47,7 +47,9 @@ def test_entry_has_turn_span_and_item() -> None:
     [span] = entry.evidence
     assert GOAL.memory is not None
     assert GOAL.memory.text[span.start : span.end] == entry.text
-    assert (entry.item_id, entry.at, entry.source) == (GOAL.items[0].memory_id, GOAL.memory.occurred_at, "said")
+    assert entry.item_id == GOAL.items[0].memory_id
+    assert entry.at == GOAL.memory.occurred_at
+    assert entry.source == "said"
 
 
 def test_repeated_event_keeps_the_version() -> None:

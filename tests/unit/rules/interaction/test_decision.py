@@ -37,7 +37,9 @@ def test_classifier_alone_keeps_its_confidence(mode: InteractionMode) -> None:
 
 def test_below_the_threshold_the_answer_is_general_with_its_probability() -> None:
     leading = pool_votes(probabilities_of("TASK", 0.6), None, None)
-    assert (leading.mode, leading.confidence, leading.general) == ("TASK", 0.6, 0.1)
+    assert leading.mode == "TASK"
+    assert leading.confidence == 0.6
+    assert leading.general == 0.1
     assert apply_threshold(leading) == model_vote("GENERAL", 0.1)
 
 

@@ -156,7 +156,9 @@ def test_resource_gives_items_without_claims() -> None:
     [found] = extract_by_rules(
         shown("The deploy target is fly.io now. I live in Lyon. Please always answer in French.")
     )
-    assert (found.kind, found.resource, found.claim) == ("fact", "s3://b/minutes.txt", None)
+    assert found.kind == "fact"
+    assert found.resource == "s3://b/minutes.txt"
+    assert found.claim is None
 
 
 def test_segments_are_bounded() -> None:
@@ -166,7 +168,8 @@ def test_segments_are_bounded() -> None:
 
 def test_entities_and_dates_are_those_of_the_sentence() -> None:
     [found] = extract_by_rules(made("We met Bob on 1 January 2026. The release date of Sprocket is 6 March 2026."))
-    assert (found.entities, found.times) == (("Sprocket", "March"), ("2026-03-06",))
+    assert found.entities == ("Sprocket", "March")
+    assert found.times == ("2026-03-06",)
 
 
 def test_temporary_items_are_less_stable_and_anaphora_less_certain() -> None:
@@ -182,8 +185,10 @@ def answered(*items: tuple[ItemKind, str, str]) -> Understanding:
 
 def test_model_item_has_the_span_of_its_quotation() -> None:
     [found] = extract_by_model(made(DENSE), answered(("decision", "The ledger is in PostgreSQL", "use PostgreSQL")))
-    assert (found.text, DENSE[found.start : found.end]) == ("The ledger is in PostgreSQL", "use PostgreSQL")
-    assert (found.type, found.confidence) == ("semantic", 0.9)
+    assert found.text == "The ledger is in PostgreSQL"
+    assert DENSE[found.start : found.end] == "use PostgreSQL"
+    assert found.type == "semantic"
+    assert found.confidence == 0.9
 
 
 def test_model_item_without_a_matching_quotation_is_dropped() -> None:

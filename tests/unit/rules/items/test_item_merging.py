@@ -52,7 +52,9 @@ def test_item_is_independent_of_arrival_order(order: tuple[int, ...]) -> None:
     assert item is not None
     assert item.item is not None
     assert item == build_item("item", replace_supports(None, (), map(support_from, TURNS)), TURNS[2], None)
-    assert (item.text, item.occurred_at, item.item.valid_from) == (TEXTS[2], TURNS[2].occurred_at, TURNS[0].occurred_at)
+    assert item.text == TEXTS[2]
+    assert item.occurred_at == TURNS[2].occurred_at
+    assert item.item.valid_from == TURNS[0].occurred_at
 
 
 def test_each_turn_raises_the_confidence_once() -> None:
@@ -90,16 +92,23 @@ def test_item_keeps_its_vector_while_its_text_stays() -> None:
     before = build_item("item", [support_from(TURNS[0])], TURNS[0], None)
     before = before.model_copy(update={"embedding": embedded_in("s1"), "mode": "code", "mode_source": "caller"})
     same = build_item("item", [support_from(TURNS[0]), support_from(TURNS[1], TEXTS[0])], TURNS[1], before)
-    assert (same.embedding, same.mode, same.mode_source) == (embedded_in("s1"), "code", "caller")
+    assert same.embedding == embedded_in("s1")
+    assert same.mode == "code"
+    assert same.mode_source == "caller"
     other = build_item("item", [support_from(TURNS[0]), support_from(TURNS[1])], TURNS[1], before)
-    assert (other.embedding.status, other.embedding.place) == ("pending", embedded_in("s1").place)
+    assert other.embedding.status == "pending"
+    assert other.embedding.place == embedded_in("s1").place
 
 
 def test_only_an_item_of_one_turn_has_a_conversation() -> None:
     alone = build_item("item", [support_from(TURNS[0]), support_from(TURNS[0], start=20)], TURNS[0], None)
-    assert (alone.turn_id, alone.conversation_id, alone.role) == ("t-0", "c1", "user")
+    assert alone.turn_id == "t-0"
+    assert alone.conversation_id == "c1"
+    assert alone.role == "user"
     both = build_item("item", [support_from(TURNS[0]), support_from(TURNS[1])], TURNS[1], None)
-    assert (both.turn_id, both.conversation_id, both.role) == (None, None, None)
+    assert both.turn_id is None
+    assert both.conversation_id is None
+    assert both.role is None
     assert [one.memory_id for one in both.evidence] == [TURNS[0].memory_id, TURNS[1].memory_id]
 
 

@@ -35,34 +35,37 @@ def embedded(**fields: Any) -> Embedded:
 
 def test_written_vector_is_ready_at_its_location() -> None:
     embedding = apply_embedded(made("a", embedding=Embedding(error="waits")), embedded()).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("ready", NEW_LOCATION, "s2", None)
-    assert (embedding.content_hash, embedding.embedded_at) == ("h", START)
+    assert embedding.status == "ready"
+    assert embedding.place == NEW_LOCATION
+    assert embedding.space == "s2"
+    assert embedding.error is None
+    assert embedding.content_hash == "h"
+    assert embedding.embedded_at == START
 
 
 def test_failed_embedding_keeps_the_last_location() -> None:
     embedding = apply_embedded(made("a", embedding=embedded_in("s1")), embedded(status="failed", error="why")).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == (
-        "failed",
-        OLD_LOCATION,
-        None,
-        "why",
-    )
+    assert embedding.status == "failed"
+    assert embedding.place == OLD_LOCATION
+    assert embedding.space is None
+    assert embedding.error == "why"
 
 
 @pytest.mark.parametrize("error", [None, "no model"])
 def test_pending_vector_keeps_the_last_location(error: str | None) -> None:
     embedding = mark_pending(made("a", embedding=embedded_in("s1")), error).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == (
-        "pending",
-        OLD_LOCATION,
-        None,
-        error,
-    )
+    assert embedding.status == "pending"
+    assert embedding.place == OLD_LOCATION
+    assert embedding.space is None
+    assert embedding.error == error
 
 
 def test_mark_stale_clears_the_error() -> None:
     embedding = mark_stale(mark_pending(made("a", embedding=embedded_in("s1")), "no model")).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("stale", OLD_LOCATION, None, None)
+    assert embedding.status == "stale"
+    assert embedding.place == OLD_LOCATION
+    assert embedding.space is None
+    assert embedding.error is None
 
 
 @pytest.mark.parametrize("status", ["failed", "waiting", "stale"])
@@ -86,7 +89,8 @@ def test_in_flight_and_waiting_by_status(
     status: EmbeddingStatus, error: str | None, in_flight: bool, waits: bool
 ) -> None:
     memory = made("a", embedding=Embedding(status=status, error=error))
-    assert (is_in_flight(memory), awaits_model(memory)) == (in_flight, waits)
+    assert is_in_flight(memory) == in_flight
+    assert awaits_model(memory) == waits
 
 
 @pytest.mark.parametrize("status", ["ready", "stale", "failed"])

@@ -47,16 +47,24 @@ def turn(**fields: Any) -> Memory:
 def test_model_answer_completes_the_rules() -> None:
     said = answer(Understanding(topic="login", operation="repair"), interaction=LEARNING)
     reading = with_understanding(turn(), said).reading
-    assert (reading.status, reading.topic, reading.intent, reading.operation) == ("model", "login", "fix", "repair")
-    assert (reading.times, reading.interaction) == (("2026-03-01",), LEARNING)
-    assert (reading.model, reading.prompt, reading.text_hash) == ("small", "understand-1", "hash")
+    assert reading.status == "model"
+    assert reading.topic == "login"
+    assert reading.intent == "fix"
+    assert reading.operation == "repair"
+    assert reading.times == ("2026-03-01",)
+    assert reading.interaction == LEARNING
+    assert reading.model == "small"
+    assert reading.prompt == "understand-1"
+    assert reading.text_hash == "hash"
 
 
 def test_empty_answer_keeps_what_rules_found() -> None:
     memory = turn(entities=("Ana",))
     after = with_understanding(memory, read())
     assert after.entities == ("Ana",)
-    assert (after.reading.status, after.reading.intent, after.reading.interaction) == ("model", "fix", TASK)
+    assert after.reading.status == "model"
+    assert after.reading.intent == "fix"
+    assert after.reading.interaction == TASK
 
 
 def test_invalid_answer_keeps_what_rules_found() -> None:
@@ -89,7 +97,9 @@ def test_entities_are_bounded_and_rules_come_first() -> None:
 
 def test_interaction_by_rules_leaves_the_turn_pending() -> None:
     after = with_interaction(turn(reading=RULES.model_copy(update={"interaction": None})), LEARNING)
-    assert (after.reading.interaction, after.reading.status, after.reading.intent) == (LEARNING, "pending", "fix")
+    assert after.reading.interaction == LEARNING
+    assert after.reading.status == "pending"
+    assert after.reading.intent == "fix"
     assert with_interaction(after, None) == after
 
 
@@ -118,7 +128,8 @@ def test_answer_about_a_replaced_text_is_recognised() -> None:
     memory = turn()
     two = memory.versions[0].model_copy(update={"text_hash": "new"})
     edited = memory.model_copy(update={"versions": (*memory.versions, two), "current": 1})
-    assert (current_text_hash(memory), current_text_hash(edited)) == ("hash", "new")
+    assert current_text_hash(memory) == "hash"
+    assert current_text_hash(edited) == "new"
     assert is_about_current_text(memory, read())
     assert not is_about_current_text(edited, read())
     assert is_about_current_text(edited.model_copy(update={"current": 0}), read())

@@ -32,10 +32,17 @@ def after(known: Memory | None, said: Turn, offset: int, *, asks_model: bool = F
 
 def test_first_turn_is_version_one_with_itself_as_evidence() -> None:
     memory = after(None, turn("Hello Köln", turn_id="t1", speaker="Ana", metadata={"a": [1]}, importance=0.5), 5)
-    assert (memory.version, memory.current, memory.source, memory.latest) == (1, 0, 5, 5)
-    assert (memory.text, memory.speaker, memory.metadata, memory.importance) == ("Hello Köln", "Ana", {"a": [1]}, 0.5)
+    assert memory.version == 1
+    assert memory.current == 0
+    assert memory.source == 5
+    assert memory.latest == 5
+    assert memory.text == "Hello Köln"
+    assert memory.speaker == "Ana"
+    assert memory.metadata == {"a": [1]}
+    assert memory.importance == 0.5
     assert [(one.turn_id, one.start, one.end, one.resource) for one in memory.evidence] == [("t1", 0, 10, None)]
-    assert (memory.embedding.status, memory.boundary) == ("pending", "u1")
+    assert memory.embedding.status == "pending"
+    assert memory.boundary == "u1"
 
 
 def test_evidence_counts_code_points_and_names_resources() -> None:
@@ -48,11 +55,19 @@ def test_edit_keeps_id_and_time_and_counts_texts() -> None:
     first = after(None, turn("A", turn_id="t"), 1)
     edited = after(first.model_copy(update={"embedding": embedded_in("s1")}), turn("B", turn_id="t"), 2)
     assert edited.memory_id == first.memory_id
-    assert (edited.occurred_at, edited.source, edited.latest) == (first.occurred_at, 1, 2)
-    assert (edited.text, edited.version, edited.current, edited.embedding.status) == ("B", 2, 1, "pending")
+    assert edited.occurred_at == first.occurred_at
+    assert edited.source == 1
+    assert edited.latest == 2
+    assert edited.text == "B"
+    assert edited.version == 2
+    assert edited.current == 1
+    assert edited.embedding.status == "pending"
     assert edited.content_hash != first.content_hash
     back = after(edited, turn("A", turn_id="t"), 3)
-    assert (back.text, back.version, back.current, back.content_hash) == ("A", 2, 0, first.content_hash)
+    assert back.text == "A"
+    assert back.version == 2
+    assert back.current == 0
+    assert back.content_hash == first.content_hash
     assert [version.first_seen for version in back.versions] == [WHEN + timedelta(seconds=n) for n in (1, 2)]
 
 
@@ -97,13 +112,17 @@ def test_stale_redelivery_is_older_by_offset_and_time() -> None:
 def test_edit_keeps_the_vector_location_as_pending() -> None:
     first = after(None, turn("A", turn_id="t"), 1).model_copy(update={"embedding": embedded_in("s1")})
     embedding = after(first, turn("B", turn_id="t"), 2).embedding
-    assert (embedding.status, embedding.place) == ("pending", VectorLocation(mode="general", space="s1"))
-    assert (embedding.content_hash, embedding.space) == (None, None)
+    assert embedding.status == "pending"
+    assert embedding.place == VectorLocation(mode="general", space="s1")
+    assert embedding.content_hash is None
+    assert embedding.space is None
 
 
 def test_rules_find_intent_and_dates() -> None:
     reading = after(None, turn("Fix the login error by 2026-03-09.", turn_id="t"), 1).reading
-    assert (reading.status, reading.intent, reading.times) == ("rules", "fix", ("2026-03-09",))
+    assert reading.status == "rules"
+    assert reading.intent == "fix"
+    assert reading.times == ("2026-03-09",)
     assert reading.text_hash == identify_turn(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
 
 
@@ -112,19 +131,22 @@ def test_turn_and_edit_wait_for_the_model() -> None:
     assert first.reading.status == "pending"
     read = TurnUnderstanding(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
     edited = after(first.model_copy(update={"reading": read}), turn("B", turn_id="t"), 2, asks_model=True)
-    assert (edited.reading.status, edited.reading.topic, edited.reading.interaction) == ("pending", None, None)
+    assert edited.reading.status == "pending"
+    assert edited.reading.topic is None
+    assert edited.reading.interaction is None
 
 
 def test_move_reuses_only_a_ready_vector() -> None:
     memory = made("A", embedding=embedded_in("s1"))
     there = move_to_mode(memory, ("code", "model"))
-    assert (there.mode, there.mode_source, there.embedding.status) == ("code", "model", "pending")
-    assert (there.embedding.place, there.embedding.content_hash) == (VectorLocation(mode="general", space="s1"), "hash")
+    assert there.mode == "code"
+    assert there.mode_source == "model"
+    assert there.embedding.status == "pending"
+    assert there.embedding.place == VectorLocation(mode="general", space="s1")
+    assert there.embedding.content_hash == "hash"
     further = move_to_mode(there, ("journal", "model"))
-    assert (further.embedding.place, further.embedding.content_hash) == (
-        VectorLocation(mode="general", space="s1"),
-        None,
-    )
+    assert further.embedding.place == VectorLocation(mode="general", space="s1")
+    assert further.embedding.content_hash is None
     stale = move_to_mode(made("A", embedding=embedded_in("s1", status="stale")), ("code", "model"))
     assert stale.embedding.content_hash is None
 

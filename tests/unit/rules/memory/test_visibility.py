@@ -50,11 +50,13 @@ def test_memory_without_filters_is_left_as_it_is() -> None:
 def test_hidden_memory_has_no_vector_and_gets_it_back() -> None:
     ready = made("a", embedding=embedded_in("s1"))
     hidden = with_visibility(ready, HIDDEN, EVERYWHERE)
-    assert (hidden.embedding.status, hidden.embedding.space) == ("not_applicable", None)
+    assert hidden.embedding.status == "not_applicable"
+    assert hidden.embedding.space is None
     assert awaits_indexer(hidden), "its vector is to be removed"
     assert hidden.index_name != ready.index_name
     shown = with_visibility(hidden, EVERYWHERE, EVERYWHERE)
-    assert (shown.embedding.status, shown.embedding.content_hash) == ("pending", None)
+    assert shown.embedding.status == "pending"
+    assert shown.embedding.content_hash is None
     assert shown.index_name == ready.index_name
 
 
@@ -91,7 +93,8 @@ def test_items_of_filtered_turns_are_others_than_those_of_the_rest() -> None:
 def test_item_is_filtered_as_its_turn_and_by_the_mode_it_was_moved_to() -> None:
     turn = made(TARGET, visibility=PRIVATE)
     item = build_item("i", supports_of(turn, extract_by_rules(turn)), turn, None)
-    assert (item.visibility, item.own_visibility) == (PRIVATE, PRIVATE)
+    assert item.visibility == PRIVATE
+    assert item.own_visibility == PRIVATE
     moved = item.model_copy(update={"mode": "vault", "visibility": Visibility(searchable=False, private=True)})
     assert item_visibility(turn, moved) == moved.visibility
 
@@ -129,7 +132,9 @@ MEMORY = made(
 
 def test_memory_view_hides_internal_fields() -> None:
     shown = build_memory_view(MEMORY)
-    assert (shown["text"], shown["mode"], shown["mode_source"]) == ("cello", "code", "model")
+    assert shown["text"] == "cello"
+    assert shown["mode"] == "code"
+    assert shown["mode_source"] == "model"
     assert shown["scope"] == {"user_id": "ana", "project_id": "default"}
     assert shown["evidence"] == [{"turn_id": "t-0", "start": 0, "end": 5}]
     assert shown["embedding"]["status"] == "ready"
@@ -157,20 +162,16 @@ def test_understanding_is_flattened_into_the_view() -> None:
         "model": "small",
         "prompt": "understand-1",
     }
-    assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
-        "model",
-        "LEARNING",
-        0.877,
-    )
+    assert shown["understanding"] == "model"
+    assert shown["interaction_mode"] == "LEARNING"
+    assert shown["interaction_confidence"] == 0.877
 
 
 def test_pending_understanding_is_shown() -> None:
     shown = build_memory_view(made("cello", reading=TurnUnderstanding(status="pending")))
-    assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
-        "pending",
-        None,
-        None,
-    )
+    assert shown["understanding"] == "pending"
+    assert shown["interaction_mode"] is None
+    assert shown["interaction_confidence"] is None
 
 
 def test_view_is_json_serialisable() -> None:
@@ -181,12 +182,10 @@ def test_mode_view_has_dimension_and_default() -> None:
     mode = Mode(name="code", embedder="tiny32", embedding_dim=32, formerly=("old",))
     declared = ModeDeclarations(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
     shown = build_mode_view(mode, declared, "p1")
-    assert (shown["name"], shown["embedder"], shown["embedding_dim"], shown["is_default"]) == (
-        "code",
-        "tiny32",
-        32,
-        True,
-    )
+    assert shown["name"] == "code"
+    assert shown["embedder"] == "tiny32"
+    assert shown["embedding_dim"] == 32
+    assert shown["is_default"] is True
     assert build_mode_view(mode, declared, "p2")["is_default"] is False
     assert "formerly" not in shown
     assert json.loads(json.dumps(shown)) == shown

@@ -53,7 +53,8 @@ def test_mode_is_declared_for_the_user_or_one_project() -> None:
     own, everywhere = after.find("code", "p1"), after.find("code", "p2")
     assert own is not None
     assert everywhere is not None
-    assert (own.project, everywhere.project) == ("p1", None)
+    assert own.project == "p1"
+    assert everywhere.project is None
 
 
 def test_redeclared_mode_keeps_omitted_fields() -> None:
@@ -62,8 +63,12 @@ def test_redeclared_mode_keeps_omitted_fields() -> None:
     )
     after = declare_mode(first, DeclareMode(name="code", embedder="tiny48", extraction_hints="functions"), OTHER, "p1")
     [mode] = after.modes
-    assert (mode.embedder, mode.embedding_dim) == ("tiny48", 48)
-    assert (mode.description, mode.decay, mode.query_prefix, mode.passage_prefix) == ("programs", "slow", "q: ", "p: ")
+    assert mode.embedder == "tiny48"
+    assert mode.embedding_dim == 48
+    assert mode.description == "programs"
+    assert mode.decay == "slow"
+    assert mode.query_prefix == "q: "
+    assert mode.passage_prefix == "p: "
     assert mode.extraction_hints == "functions"
 
 
@@ -74,7 +79,8 @@ def test_empty_prefix_overrides_the_embedders() -> None:
 
 def test_embedder_alias_is_resolved() -> None:
     [mode] = declare_mode(ModeDeclarations(), DeclareMode(name="code", embedder="an-alias"), TINY, "p1").modes
-    assert (mode.embedder, mode.embedding_dim) == ("tiny32", 32)
+    assert mode.embedder == "tiny32"
+    assert mode.embedding_dim == 32
 
 
 def test_general_can_be_redeclared() -> None:
@@ -86,15 +92,16 @@ def test_general_can_be_redeclared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("for_project", "expected"),
+    ("for_project", "in_project", "in_another"),
     [
-        (False, (("code", "user_default"), ("code", "user_default"))),
-        (True, (("code", "project_default"), (GENERAL, "fallback"))),
+        (False, ("code", "user_default"), ("code", "user_default")),
+        (True, ("code", "project_default"), (GENERAL, "fallback")),
     ],
 )
-def test_mode_is_declared_as_default(for_project: bool, expected: Any) -> None:
+def test_mode_is_declared_as_default(for_project: bool, in_project: Any, in_another: Any) -> None:
     after = declaring(ModeDeclarations(), "code", is_default=True, for_project=for_project)
-    assert (after.default("p1"), after.default("p2")) == expected
+    assert after.default("p1") == in_project
+    assert after.default("p2") == in_another
 
 
 def test_redeclared_default_stays_default() -> None:
@@ -121,24 +128,29 @@ def test_only_embedder_and_passage_prefix_need_reembedding(change: dict[str, str
 def test_renamed_mode_remembers_its_old_names() -> None:
     after, mode = renaming(declared("code", "diary"), "code", "programs")
     assert names(after) == ["diary", "programs"]
-    assert (mode.name, mode.embedder, mode.formerly) == ("programs", "tiny32", ("code",))
+    assert mode.name == "programs"
+    assert mode.embedder == "tiny32"
+    assert mode.formerly == ("code",)
     assert renaming(after, "programs", "software")[1].formerly == ("code", "programs")
 
 
 def test_defaults_follow_a_renamed_mode() -> None:
     before = declared("code", "diary", user_default="code", project_defaults={"p1": "code", "p2": "diary"})
     after, _ = renaming(before, "code", "programs")
-    assert (after.user_default, after.project_defaults) == ("programs", {"p1": "programs", "p2": "diary"})
+    assert after.user_default == "programs"
+    assert after.project_defaults == {"p1": "programs", "p2": "diary"}
 
 
 def test_rename_keeps_defaults_of_the_other_mode_of_that_name() -> None:
     before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
     after, mode = renaming(before, "code", "programs", "p2")
     assert mode.project is None
-    assert (after.user_default, after.project_defaults) == ("programs", {"p1": "code", "p2": "programs"})
+    assert after.user_default == "programs"
+    assert after.project_defaults == {"p1": "code", "p2": "programs"}
     after, mode = renaming(before, "code", "programs", "p1")
     assert mode.project == "p1"
-    assert (after.user_default, after.project_defaults) == ("code", {"p1": "programs", "p2": "code"})
+    assert after.user_default == "code"
+    assert after.project_defaults == {"p1": "programs", "p2": "code"}
 
 
 def test_rename_is_idempotent() -> None:
@@ -188,31 +200,40 @@ def test_project_rename_onto_the_users_mode_conflicts() -> None:
 def test_delete_clears_defaults() -> None:
     before = declared("code", "diary", user_default="code", project_defaults={"p1": "code", "p2": "diary"})
     after, mode = deleting(before, "code")
-    assert (names(after), mode.name) == (["diary"], "code")
-    assert (after.user_default, after.project_defaults) == (None, {"p2": "diary"})
+    assert names(after) == ["diary"]
+    assert mode.name == "code"
+    assert after.user_default is None
+    assert after.project_defaults == {"p2": "diary"}
 
 
 def test_delete_keeps_defaults_of_the_other_mode_of_that_name() -> None:
     before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
     after, mode = deleting(before, "code", project="p2")
     assert mode.project is None
-    assert (after.user_default, after.project_defaults) == (None, {"p1": "code"})
+    assert after.user_default is None
+    assert after.project_defaults == {"p1": "code"}
     after, mode = deleting(before, "code", project="p1")
     assert mode.project == "p1"
-    assert (after.user_default, after.project_defaults) == ("code", {"p2": "code"})
+    assert after.user_default == "code"
+    assert after.project_defaults == {"p2": "code"}
 
 
 @pytest.mark.parametrize("memories", ["forget", "move:diary", "move:general"])
 def test_delete_is_idempotent(memories: str) -> None:
     after, mode = deleting(declared("code", "diary"), "code", memories)
     again, same = deleting(after, "code", memories)
-    assert (again, same.name, same.project) == (after, mode.name, mode.project)
+    assert again == after
+    assert same.name == mode.name
+    assert same.project == mode.project
 
 
 def test_repeated_project_delete_keeps_the_users_mode() -> None:
     after, mode = deleting(declared("code", "p1/code"), "code")
     again, same = deleting(after, "code")
-    assert (names(again), same.name, same.project, mode.project) == (["code"], "code", "p1", "p1")
+    assert names(again) == ["code"]
+    assert same.name == "code"
+    assert same.project == "p1"
+    assert mode.project == "p1"
 
 
 def test_project_delete_is_not_repeated_into_a_mode_that_is_gone() -> None:
@@ -263,7 +284,8 @@ def test_defaults_are_set_and_cleared() -> None:
     before = declared("code", "p1/own")
     users = set_default_mode(before, SetDefaultMode(name="code"), "p1")
     both = set_default_mode(users, SetDefaultMode(name="own", for_project=True), "p1")
-    assert (both.default("p1"), both.default("p2")) == (("own", "project_default"), ("code", "user_default"))
+    assert both.default("p1") == ("own", "project_default")
+    assert both.default("p2") == ("code", "user_default")
     back = set_default_mode(both, SetDefaultMode(name=None, for_project=True), "p1")
     assert back.default("p1") == ("code", "user_default")
     assert set_default_mode(back, SetDefaultMode(name=None), "p1").default("p1") == (GENERAL, "fallback")

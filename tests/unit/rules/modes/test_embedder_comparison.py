@@ -28,7 +28,8 @@ def test_a_clear_difference(own: float, general: float, verdict: str) -> None:
 def test_the_same_vectors_do_not_differ() -> None:
     rows = clustered(1.0)
     found = compare(rows, 3 * rows, CONVERSATIONS)
-    assert (found.verdict, found.difference) == ("no_difference", 0.0)
+    assert found.verdict == "no_difference"
+    assert found.difference == 0.0
     assert describe("code", [], found.verdict, found)["general_recall_at_10"] == round(found.recall, 4)
 
 

@@ -130,7 +130,8 @@ def test_undeclared_mode_is_refused(asked: str, stands: ModeChoice | None) -> No
     before = None if stands is None else memory_in(*stands)
     with pytest.raises(Rejected) as refused:
         mode_on_arrival(asked, "p1", BOTH, before)
-    assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
+    assert refused.value.code == "unknown_mode"
+    assert refused.value.field == "mode"
 
 
 def test_a_mode_of_another_project_is_refused() -> None:
@@ -193,7 +194,8 @@ def test_roll_back_restores_the_prefixes_unless_others_are_given() -> None:
     changed = declaring(declaring(ModeDeclarations(), "a"), "b", passage_prefix="passage: ", query_prefix="query: ")
     assert code(changed).passage_prefix == "passage: "
     back = code(declaring(changed, "a"))
-    assert (back.passage_prefix, back.query_prefix) == (None, None)
+    assert back.passage_prefix is None
+    assert back.query_prefix is None
     assert code(declaring(changed, "a", query_prefix="q: ")).query_prefix == "q: "
 
 

@@ -167,7 +167,8 @@ def test_built_in_step_that_is_gone_is_left_out_and_settings_stay() -> None:
 
 def test_step_that_a_later_release_has_switched_off_is_off_and_own_steps_keep_their_place() -> None:
     select, refresh, *rest = DEFAULT_TOPOLOGY.evolve
-    assert (refresh.step_id, refresh.enabled) == ("evolve.refresh_items", False)
+    assert refresh.step_id == "evolve.refresh_items"
+    assert refresh.enabled is False
     own = PlacedStep(step_id="evolve.days", implementation="acme.Days")
     stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, own, *rest])
     assert in_this_release(stored).evolve == (select, own, refresh, *rest)
