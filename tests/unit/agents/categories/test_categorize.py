@@ -41,7 +41,8 @@ async def test_superseded_item_is_neither_member_nor_uncategorised(harness: Cate
     for memory in (pills, rent):
         harness.put(memory.model_copy(update={"superseded_by": "another"}))
     listed = await harness.command("list_categories")
-    assert ([one["size"] for one in listed["categories"]], listed["uncategorised"]) == ([1], 0)
+    assert [one["size"] for one in listed["categories"]] == [1]
+    assert listed["uncategorised"] == 0
 
 
 async def test_scope_without_categories_embeds_nothing_for_them(harness: CategoriesHarness) -> None:
@@ -62,7 +63,8 @@ async def test_categories_per_scope_are_limited_and_each_can_be_redescribed(harn
         harness.table.declare(f"c{number}", "", SCOPE, HERE)
     with pytest.raises(Rejected, match="at most 256") as refused:
         await harness.command("declare_category", name="one more")
-    assert (refused.value.code, refused.value.field) == ("too_large", "arguments.name")
+    assert refused.value.code == "too_large"
+    assert refused.value.field == "arguments.name"
     assert (await harness.command("declare_category", name="c0", description=HEALTH))["version"] == 2
 
 
@@ -72,7 +74,8 @@ async def test_reassignment_covers_items_beyond_the_declaration_limit(
     monkeypatch.setattr(categorize, "MAX_ASSIGNED_ITEMS", 1)
     await harness.store_items(DENTIST, PILLS)
     declared = await harness.command("declare_category", name="health", description=HEALTH)
-    assert (declared["size"], len(await harness.member_texts())) == (1, 1)
+    assert declared["size"] == 1
+    assert len(await harness.member_texts()) == 1
     assert len(await harness.agent.reassigned(SCOPE)) == 1
 
 
@@ -100,7 +103,8 @@ async def test_unreachable_embedder_does_not_block_a_declaration(harness: Catego
     await harness.store_items(DENTIST)
     harness.worker.index.down()
     declared = await harness.command("declare_category", name="health", description=HEALTH)
-    assert (declared["name"], declared["size"]) == ("health", 0)
+    assert declared["name"] == "health"
+    assert declared["size"] == 0
     harness.worker.index.up()
     assert set(await harness.agent.reassigned(SCOPE)) == {memory.memory_id for memory in await kept_of(harness)}
 

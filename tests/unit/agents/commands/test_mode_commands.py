@@ -11,13 +11,17 @@ from tests.harnesses.commands import CommandsHarness
 async def test_new_user_has_one_mode_and_no_defaults(harness: CommandsHarness) -> None:
     listed = await harness("list_modes")
     assert [(mode["name"], mode["is_default"]) for mode in listed["modes"]] == [(GENERAL, True)]
-    assert (listed["user_default"], listed["project_default"]) == (None, None)
+    assert listed["user_default"] is None
+    assert listed["project_default"] is None
 
 
 async def test_declared_mode_is_answered_with_its_dimension_and_listed(harness: CommandsHarness) -> None:
     declared = await harness("declare_mode", name="code", embedder="tiny32", description="programs", is_default=True)
-    assert (declared["name"], declared["embedder"], declared["embedding_dim"]) == ("code", "tiny32", 32)
-    assert (declared["description"], declared["is_default"]) == ("programs", True)
+    assert declared["name"] == "code"
+    assert declared["embedder"] == "tiny32"
+    assert declared["embedding_dim"] == 32
+    assert declared["description"] == "programs"
+    assert declared["is_default"] is True
     listed = await harness("list_modes")
     assert declared in listed["modes"]
     assert [mode["name"] for mode in listed["modes"]] == ["code", GENERAL]
@@ -97,7 +101,9 @@ async def test_another_vector_space_has_the_memories_embedded_again(
 async def test_general_can_have_another_embedder(harness: CommandsHarness) -> None:
     change = await harness.change("declare_mode", name=GENERAL, embedder="tiny32")
     assert change is not None
-    assert (change.action, change.mode, change.project) == ("stale", GENERAL, None)
+    assert change.action == "stale"
+    assert change.mode == GENERAL
+    assert change.project is None
 
 
 @pytest.mark.parametrize("name", ["code", GENERAL])
@@ -105,7 +111,9 @@ async def test_project_mode_takes_over_memories_of_the_user_mode(harness: Comman
     await harness("declare_mode", "p2", name=name, embedder="tiny32")
     change = await harness.change("declare_mode", name=name, embedder="tiny48", for_project=True)
     assert change is not None
-    assert (change.action, change.mode, change.project) == ("stale", name, "p1")
+    assert change.action == "stale"
+    assert change.mode == name
+    assert change.project == "p1"
     assert await harness.change("declare_mode", "p3", name=name, embedder="tiny32", for_project=True) is None
 
 
@@ -115,16 +123,19 @@ async def test_user_mode_does_not_affect_projects_with_their_own(harness: Comman
         await harness("declare_mode", project, name="code", embedder="tiny32", for_project=True)
     change = await harness.change("declare_mode", name="code", embedder="tiny48")
     assert change is not None
-    assert (change.project, change.except_projects) == (None, ("p2", "p3"))
+    assert change.project is None
+    assert change.except_projects == ("p2", "p3")
     change = await harness.change("delete_mode", "p2", name="code", memories="move:general")
     assert change is not None
-    assert (change.project, change.except_projects) == ("p2", ())
+    assert change.project == "p2"
+    assert change.except_projects == ()
 
 
 async def test_rename_moves_the_memories(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", is_default=True)
     result = await harness.handle("rename_mode", name="code", new_name="programs")
-    assert (result.result["name"], result.result["is_default"]) == ("programs", True)
+    assert result.result["name"] == "programs"
+    assert result.result["is_default"] is True
     change = result.change
     assert change is not None
     assert change.action == "move"

@@ -42,7 +42,8 @@ class FilledLog:
         self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
     ) -> RunPage:
         """Return the runs, as if the log went back further."""
-        assert (partition, boundary) == (2, "u1")
+        assert partition == 2
+        assert boundary == "u1"
         assert since_ms % 1000 == 0
         return RunPage([one for one in self.runs if admits(one)][:limit], is_complete=False)
 
@@ -88,4 +89,5 @@ async def test_a_sender_sees_runs_whose_projects_it_may_all_read() -> None:
 async def test_invalid_arguments_are_refused(arguments: dict[str, Any], field: str) -> None:
     with pytest.raises(Rejected) as refused:
         await shown(**arguments)
-    assert (refused.value.code, refused.value.field) == ("invalid_value", field)
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == field

@@ -47,7 +47,9 @@ async def test_empty_memory_gives_an_empty_context(library: ContextHarness) -> N
     assert [message.role for message in result.messages] == ["system", "user", "assistant"]
     assert memories(result) == []
     assert result.sections == {section: [] for section in SECTIONS}
-    assert (result.dropped, result.sticky, result.breaches) == ([], [], [])
+    assert result.dropped == []
+    assert result.sticky == []
+    assert result.breaches == []
 
 
 async def test_recent_window_excludes_other_conversations_and_projects(library: ContextHarness) -> None:
@@ -97,7 +99,8 @@ async def test_oversized_turn_does_not_empty_the_window(library: ContextHarness)
     short = made("short", 0)
     [included, dropped] = library.store(short, made("log " * 390, 1))
     result = await library.assemble_context(budget_tokens=400)
-    assert (result.sections["recent_window"], result.dropped) == ([included], [dropped])
+    assert result.sections["recent_window"] == [included]
+    assert result.dropped == [dropped]
 
 
 async def test_long_text_is_cut_to_the_passages_about_the_query(library: ContextHarness) -> None:
@@ -114,7 +117,8 @@ async def test_long_text_is_cut_to_the_passages_about_the_query(library: Context
 
 async def test_given_interaction_mode_is_not_classified(library: ContextHarness) -> None:
     result = await library.assemble_context(interaction_mode="DEBUGGING")
-    assert (result.interaction_mode, result.interaction_confidence) == ("DEBUGGING", 1.0)
+    assert result.interaction_mode == "DEBUGGING"
+    assert result.interaction_confidence == 1.0
     assert library.judged == []
     assert result.budget["capsules"] == 0
 
@@ -124,7 +128,8 @@ async def test_given_interaction_mode_is_not_classified(library: ContextHarness)
 )
 async def test_given_intent_is_not_classified(library: ContextHarness, intent: str, mode: str) -> None:
     result = await library.assemble_context(intent=intent)
-    assert (result.interaction_mode, result.interaction_confidence) == (mode, 1.0)
+    assert result.interaction_mode == mode
+    assert result.interaction_confidence == 1.0
     assert library.judged == []
 
 
@@ -137,7 +142,8 @@ async def test_else_the_judge_sees_the_query_and_the_last_turns(library: Context
     turns = chatter(MAX_JUDGED_TURNS + 3)
     library.store(*turns, made("elsewhere", 99, conversation_id="c2"))
     result = await library.assemble_context(query="fix the login error")
-    assert (result.interaction_mode, result.interaction_confidence) == ("EXPLORATION", 0.8)
+    assert result.interaction_mode == "EXPLORATION"
+    assert result.interaction_confidence == 0.8
     assert library.judged == [("fix the login error", [turn.text for turn in turns[3:]])]
 
 
@@ -197,14 +203,16 @@ async def test_many_unknown_pins_give_one_short_warning(library: ContextHarness)
 async def test_system_prompt_that_leaves_no_room_is_rejected(library: ContextHarness) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask(budget_tokens=300, system_prompt="word " * 290)
-    assert (refused.value.code, refused.value.field) == ("invalid_value", "system_prompt")
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == "system_prompt"
 
 
 async def test_system_prompt_may_fill_the_whole_budget(library: ContextHarness) -> None:
     library.store(*chatter(3))
     [frame] = [(await library.assemble_context(conversation_id=None, system_prompt="word")).tokens["total"] - 1]
     result = await library.assemble_context(budget_tokens=1000, system_prompt="word " * (1000 - frame))
-    assert (result.tokens["total"], memories(result)) == (1000, [])
+    assert result.tokens["total"] == 1000
+    assert memories(result) == []
     assert len(result.dropped) == 3
 
 

@@ -63,7 +63,8 @@ async def test_reserve_leaves_at_least_the_smallest_budget(library: ContextHarne
     else:
         with pytest.raises(Rejected) as refused:
             await compact(library, budget_tokens=2000, reserve_tokens=reserve)
-        assert (refused.value.code, refused.value.field) == ("invalid_value", "reserve_tokens")
+        assert refused.value.code == "invalid_value"
+        assert refused.value.field == "reserve_tokens"
 
 
 async def test_budget_above_the_limit_of_the_deployment_is_rejected(words: SqliteLexicalIndex) -> None:
@@ -71,7 +72,8 @@ async def test_budget_above_the_limit_of_the_deployment_is_rejected(words: Sqlit
     assert (await compact(library, budget_tokens=1000)).tokens["total"] <= 1000
     with pytest.raises(Rejected) as refused:
         await compact(library, budget_tokens=1001)
-    assert (refused.value.code, refused.value.field) == ("invalid_value", "budget_tokens")
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == "budget_tokens"
 
 
 async def test_hits_below_the_floor_are_no_evidence(library: ContextHarness) -> None:
@@ -125,7 +127,8 @@ async def test_own_texts_that_leave_no_room_are_rejected(library: ContextHarness
     value = [{"role": "user", "content": text}] if field in ("messages", "remember") else text
     with pytest.raises(Rejected) as refused:
         await compact(library, budget_tokens=500, **{field: value})
-    assert (refused.value.code, refused.value.field) == ("invalid_value", field)
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == field
 
 
 async def test_examples_prefix_and_suffix_count_as_tokens(library: ContextHarness) -> None:

@@ -41,11 +41,13 @@ async def test_superseded_rule_is_not_pinned(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     library.store(turn, made("Good evening.", 2))
     before = await library.assemble_context(interaction_mode="TASK")
-    assert (before.sticky, before.sections["rules"]) == ([turn.memory_id], [turn.memory_id])
+    assert before.sticky == [turn.memory_id]
+    assert before.sections["rules"] == [turn.memory_id]
     item = superseded_item(turn, OLD)
     library.store(with_items(turn, item), item)
     after = await library.assemble_context(interaction_mode="TASK")
-    assert (after.sticky, after.sections["rules"]) == ([], [])
+    assert after.sticky == []
+    assert after.sections["rules"] == []
     assert after.sections["recent_window"][0] == turn.memory_id, "the turn itself remains"
 
 
@@ -123,7 +125,8 @@ async def test_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> N
     assert item.memory_id not in warnings[0][1]
     for stranger in ({"project": "p2"}, {"user": "ben"}):
         strange, warnings = await library.ask(pins=[item.memory_id], **stranger)
-        assert (contents(strange), [code for code, _ in warnings]) == ([], ["unknown_pin"])
+        assert contents(strange) == []
+        assert [code for code, _ in warnings] == ["unknown_pin"]
 
 
 async def test_capsules_are_summaries_and_not_items(library: ContextHarness) -> None:
@@ -189,7 +192,8 @@ async def test_summary_is_omitted_if_its_turn_is_quoted(library: ContextHarness)
     library.store(turn)
     with_a_summary(library, expected.removeprefix("health: "), turn)
     result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")
-    assert (contents(result), result.sections["capsules"]) == ([expected], [])
+    assert contents(result) == [expected]
+    assert result.sections["capsules"] == []
 
 
 async def test_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:

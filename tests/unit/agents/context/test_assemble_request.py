@@ -20,7 +20,9 @@ def decoded(**fields: Any) -> AssembleRequest:
 def test_scope_and_a_query_are_enough() -> None:
     request = decoded()
     assert request.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
-    assert (request.budget_tokens, request.pins, request.interaction_mode) == (DEFAULT_BUDGET_TOKENS, [], None)
+    assert request.budget_tokens == DEFAULT_BUDGET_TOKENS
+    assert request.pins == []
+    assert request.interaction_mode is None
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,8 @@ def test_scope_and_a_query_are_enough() -> None:
 def test_bad_request_is_rejected_with_its_field(fields: dict[str, Any], code: str, field: str) -> None:
     with pytest.raises(Rejected) as refused:
         decoded(**fields)
-    assert (refused.value.code, refused.value.field) == (code, field)
+    assert refused.value.code == code
+    assert refused.value.field == field
 
 
 def test_smallest_budget_and_unknown_fields_are_accepted() -> None:

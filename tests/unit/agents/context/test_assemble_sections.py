@@ -29,7 +29,8 @@ async def test_undroppable_memories_stay_while_others_compete(library: ContextHa
         result = await library.assemble_context(budget_tokens=1200, interaction_mode=mode)
         assert result.sticky == ids[::-1]
         assert {ERROR, CONSTRAINT, CORRECTION, SAFETY} <= set(contents(result))
-        assert (result.sections["rules"], result.breaches) == (ids[1:], [])
+        assert result.sections["rules"] == ids[1:]
+        assert result.breaches == []
         assert result.sections["task_state"] == ids[:1]
 
 
@@ -61,7 +62,8 @@ async def test_sticky_memory_is_whole_among_the_best_hits(library: ContextHarnes
     library.store(rule, *others)
     library.search.memories = [*others[:place], rule, *others[place:]]
     shown = contents(await library.assemble_context(conversation_id=None, budget_tokens=1000))
-    assert (text in shown, "Never log passwords." in shown) == (is_whole, not is_whole)
+    assert (text in shown) == is_whole
+    assert ("Never log passwords." in shown) == (not is_whole)
 
 
 async def test_images_of_equal_turns_are_no_repetition(library: ContextHarness) -> None:
@@ -78,7 +80,8 @@ async def test_sticky_memories_beside_the_query_take_a_third_at_most(library: Co
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
     library.search.memories = rules[7:8]
     result = await library.assemble_context(budget_tokens=3000, conversation_id=None, interaction_mode="TASK")
-    assert (result.sticky, result.breaches) == ([safety, ids[7]], [])
+    assert result.sticky == [safety, ids[7]]
+    assert result.breaches == []
     assert len(result.sections["rules"]) == 21, "the others take the room that is left"
     evidence = chatter(100, conversation_id="c2")
     library.store(*evidence)
@@ -106,7 +109,8 @@ async def test_long_rule_is_cut_to_its_rule_sentences(library: ContextHarness) -
     [long] = library.store(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
     library.store(*chatter(10, first=5))
     result = await library.assemble_context(budget_tokens=1000)
-    assert (result.sticky, result.breaches) == ([long], [])
+    assert result.sticky == [long]
+    assert result.breaches == []
     assert rule in contents(result)
 
 
@@ -115,7 +119,9 @@ async def test_repeated_rule_appears_once_without_a_breach(library: ContextHarne
     [first, again] = library.store(made(rule, 0), made(f"Again: {rule}", 1))
     result = await library.assemble_context(budget_tokens=1000)
     assert contents(result) == [f"Again: {rule}"]
-    assert (result.sticky, result.dropped, result.breaches) == ([again], [first], [])
+    assert result.sticky == [again]
+    assert result.dropped == [first]
+    assert result.breaches == []
 
 
 async def test_each_section_has_its_memories(library: ContextHarness) -> None:
@@ -199,7 +205,9 @@ async def test_search_requests_as_many_hits_as_the_budget_holds(library: Context
         await library.ask(budget_tokens=budget, query="where?", mode="general")
     assert [asked.top_k for asked in library.search.asked] == [20, 50, 1000]
     [asked, *_] = library.search.asked
-    assert (asked.query, asked.mode, asked.conversation_id) == ("where?", "general", "c1")
+    assert asked.query == "where?"
+    assert asked.mode == "general"
+    assert asked.conversation_id == "c1"
     assert asked.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
 
 

@@ -80,7 +80,8 @@ async def test_texts_without_room_are_not_counted(words: SqliteLexicalIndex) -> 
     library.store(*(made(text, number) for number, text in enumerate(texts)))
     library.search.memories = list(library.records.values())
     result = await library.assemble_context(budget_tokens=LARGEST_BUDGET)
-    assert (len(result.references), len(result.dropped)) == (33, 67)
+    assert len(result.references) == 33
+    assert len(result.dropped) == 67
     assert tokens.chars < 3 * 33 * len(texts[0])
 
 
@@ -136,4 +137,6 @@ async def test_own_texts_far_beyond_the_budget_are_refused_uncounted(words: Sqli
     tokens.chars = 0
     with pytest.raises(Rejected) as refused:
         await library.assemble_context(budget_tokens=300, system_prompt="x", suffix=prompt)
-    assert (refused.value.code, refused.value.field, tokens.chars) == ("invalid_value", "suffix", 0)
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == "suffix"
+    assert tokens.chars == 0

@@ -10,8 +10,12 @@ from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 async def test_memory_is_indexed_and_reported_as_ready(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     [report] = await harness.embed.write(await harness.encode(memory))
-    assert (report.memory_id, report.content_hash, report.status) == (memory.memory_id, memory.content_hash, "ready")
-    assert (report.mode, report.space, report.at) == ("general", harness.location("general").space, harness.clock.now())
+    assert report.memory_id == memory.memory_id
+    assert report.content_hash == memory.content_hash
+    assert report.status == "ready"
+    assert report.mode == "general"
+    assert report.space == harness.location("general").space
+    assert report.at == harness.clock.now()
     assert await harness.stored_hash(memory) == memory.content_hash
     assert await harness.index.count(harness.space("general"), PARTITION) == 1
 
@@ -86,7 +90,8 @@ async def test_memory_without_loaded_model_waits_and_delays_no_other(harness: Em
     harness.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
     reports = {one.memory_id: one for one in await harness.write(waits, goes)}
-    assert (reports[waits.memory_id].status, reports[waits.memory_id].space) == ("waiting", None)
+    assert reports[waits.memory_id].status == "waiting"
+    assert reports[waits.memory_id].space is None
     assert "missing" in (reports[waits.memory_id].error or "")
     assert reports[goes.memory_id].status == "ready"
 
@@ -95,13 +100,16 @@ async def test_memory_waits_for_its_language_model_and_delays_no_other(harness: 
     harness.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
     reports = {one.memory_id: one for one in await harness.write(waits, goes)}
-    assert (reports[waits.memory_id].status, reports[waits.memory_id].space) == ("waiting", None)
+    assert reports[waits.memory_id].status == "waiting"
+    assert reports[waits.memory_id].space is None
     assert reports[goes.memory_id].status == "ready"
 
 
 async def test_memory_of_a_deleted_mode_waits_for_its_change(harness: EmbedHarness) -> None:
     [report] = await harness.write(remembered("violin", mode="gone"))
-    assert (report.status, report.mode, report.space) == ("waiting", "gone", None)
+    assert report.status == "waiting"
+    assert report.mode == "gone"
+    assert report.space is None
 
 
 async def test_vector_is_written_in_the_location_of_its_event_only(harness: EmbedHarness) -> None:

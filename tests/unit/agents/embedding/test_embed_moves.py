@@ -308,10 +308,12 @@ def check(harness: LifecycleHarness) -> None:
         declared = harness.stores.modes.get(memory.boundary)
         assert memory.visibility == memory.own_visibility.limited_by(mode_visibility(memory, declared))
         if not memory.visibility.searchable:
-            assert (memory.embedding.status, found) == ("not_applicable", {})
+            assert memory.embedding.status == "not_applicable"
+            assert found == {}
             continue
         if memory.text in BAD:
-            assert (memory.embedding.status, found) == ("failed", {})
+            assert memory.embedding.status == "failed"
+            assert found == {}
             continue
         place, vector = harness.expected_vector(memory)
         held = {VectorLocation(mode=memory.mode, space=one) for one in memory.embedding.held}
@@ -320,7 +322,9 @@ def check(harness: LifecycleHarness) -> None:
         assert {one.mode for one in found.values()} == {memory.mode}
         assert not held or harness.spaces.has_former(memory)
         assert np.allclose(found[place].vector, vector)
-        assert (memory.embedding.status, memory.embedding.place, memory.embedding.error) == ("ready", place, None)
+        assert memory.embedding.status == "ready"
+        assert memory.embedding.place == place
+        assert memory.embedding.error is None
         assert memory.embedding.content_hash == memory.content_hash
 
 

@@ -84,9 +84,13 @@ async def test_extracted_and_set_entries_have_their_sources(harness: IntendHarne
     shown = await harness.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
     assert shown == await harness.command("get_intention")
     [stated, wish] = shown["goals"]
-    assert (stated["source"], stated["item_id"], stated["state"]) == ("said", event.items[0].memory_id, "open")
+    assert stated["source"] == "said"
+    assert stated["item_id"] == event.items[0].memory_id
+    assert stated["state"] == "open"
     assert stated["evidence"] == [{"turn_id": "t-1", "start": 0, "end": 32, "memory_id": event.memory_id}]
-    assert (wish["text"], wish["source"], wish["evidence"]) == ("learn to sail", "set", [])
+    assert wish["text"] == "learn to sail"
+    assert wish["source"] == "set"
+    assert wish["evidence"] == []
     assert [constraint["text"] for constraint in shown["constraints"]] == ["no debts"]
     assert shown["version"] == 2
 
@@ -106,7 +110,9 @@ async def test_resolved_entries_are_separate_from_open_ones(harness: IntendHarne
     shown = await harness.command("get_intention")
     assert shown["blocking_errors"] == []
     [done] = shown["resolved"]
-    assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
+    assert done["text"] == "The login fails."
+    assert done["of"] == "blocking_errors"
+    assert done["resolved_by"] == sign.memory_id
 
 
 def test_entries_go_with_their_forgotten_turn(harness: IntendHarness) -> None:

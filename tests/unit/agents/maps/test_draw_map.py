@@ -85,9 +85,12 @@ def places(cloud: MemoryCloud) -> dict[str, tuple[float, float]]:
 async def test_large_map_is_projected_until_it_is_laid_out(world: MapHarness) -> None:
     await world.tell(30)
     first = await world.cloud()
-    assert (first.method, first.settled, len(first.points)) == ("principal_components", False, 30)
+    assert first.method == "principal_components"
+    assert first.settled is False
+    assert len(first.points) == 30
     later = await world.settled()
-    assert (later.method, len(later.points)) == ("neighbour_graph", 30)
+    assert later.method == "neighbour_graph"
+    assert len(later.points) == 30
     assert places(later) != places(first)
     assert await world.cloud() == later
 
@@ -109,7 +112,8 @@ async def test_map_of_a_fifth_new_is_laid_out_again_from_the_old_one(world: MapH
     before = await world.settled()
     await world.tell(11, start=100)
     grown = await world.cloud()
-    assert (grown.method, grown.settled) == ("neighbour_graph", False)
+    assert grown.method == "neighbour_graph"
+    assert grown.settled is False
     assert places(before).items() < places(grown).items()
     after = await world.settled()
     assert after != grown
@@ -166,7 +170,8 @@ async def test_superseded_memory_is_no_point(world: MapHarness) -> None:
     replaced = turns[2].model_copy(update={"superseded_by": turns[1].memory_id})
     await world.remember(replaced)
     cloud = await world.cloud()
-    assert (len(cloud.points), cloud.left_out) == (4, 0)
+    assert len(cloud.points) == 4
+    assert cloud.left_out == 0
 
 
 async def test_vectors_lost_from_the_index_are_left_out(world: MapHarness) -> None:
@@ -174,7 +179,8 @@ async def test_vectors_lost_from_the_index_are_left_out(world: MapHarness) -> No
     for collection in world.index.collections.values():
         collection.points.pop(turns[0].memory_id)
     cloud = await world.cloud()
-    assert (len(cloud.points), cloud.left_out) == (5, 1)
+    assert len(cloud.points) == 5
+    assert cloud.left_out == 1
 
 
 async def test_map_without_its_index_is_unavailable_and_made_later(world: MapHarness) -> None:

@@ -28,9 +28,12 @@ def test_extracted_item_is_a_memory_of_its_own(harness: ItemsHarness) -> None:
     assert item.conversation_id == "c1"
     assert item.role == "user"
     assert item.speaker == "Ana"
-    assert (item.occurred_at, item.mode, item.scope) == (turn.occurred_at, turn.mode, turn.scope)
+    assert item.occurred_at == turn.occurred_at
+    assert item.mode == turn.mode
+    assert item.scope == turn.scope
     [evidence] = item.evidence
-    assert (evidence.memory_id, turn.text[evidence.start : evidence.end]) == (turn.memory_id, FLY)
+    assert evidence.memory_id == turn.memory_id
+    assert turn.text[evidence.start : evidence.end] == FLY
     assert known(item).kind == "fact"
     assert known(item).valid_from == turn.occurred_at
     assert turn.items == (item.memory_id,)
@@ -59,16 +62,15 @@ def test_repeated_item_gains_confidence(harness: ItemsHarness) -> None:
     [once] = harness.items().values()
     harness.say(FLY.replace("The", "the"), 2)
     [twice] = harness.items().values()
-    assert (twice.memory_id, sources(twice)) == (once.memory_id, ["t1", "t2"])
+    assert twice.memory_id == once.memory_id
+    assert sources(twice) == ["t1", "t2"]
     assert known(twice).confidence > known(once).confidence
     assert twice.turn_id is None
     assert twice.conversation_id is None
     assert twice.role is None
     assert twice.speaker is None
-    assert (twice.text, twice.occurred_at) == (
-        FLY.replace("The", "the"),
-        harness.get(twice.evidence[1].memory_id or "").occurred_at,
-    )
+    assert twice.text == FLY.replace("The", "the")
+    assert twice.occurred_at == harness.get(twice.evidence[1].memory_id or "").occurred_at
 
 
 def test_redelivered_turn_changes_nothing(harness: ItemsHarness) -> None:
@@ -103,7 +105,9 @@ def test_item_remains_while_any_turn_has_it(harness: ItemsHarness) -> None:
     second = harness.say(FLY, 2)
     assert harness.change("forget", memory_id=second.memory_id) == 1
     [item] = harness.items().values()
-    assert (sources(item), item.turn_id, item.occurred_at) == (["t1"], "t1", first.occurred_at)
+    assert sources(item) == ["t1"]
+    assert item.turn_id == "t1"
+    assert item.occurred_at == first.occurred_at
     assert harness.change("forget", memory_id=first.memory_id) == 2, "the turn and its item"
     assert harness.items() == {}
 
@@ -129,7 +133,8 @@ def test_forgetting_the_last_claim_restores_the_one_before(harness: ItemsHarness
     assert [event.memory_id for event in harness.events_of(Learned)] == [first.memory_id, last.memory_id]
     harness.change("forget", memory_id=last.memory_id)
     item = harness.items()[FLY]
-    assert (item.superseded_by, known(item).valid_until) == (None, None)
+    assert item.superseded_by is None
+    assert known(item).valid_until is None
     assert [event.memory_id for event in harness.events_of(Learned)] == [first.memory_id, last.memory_id]
     assert harness.events_of(Learned)[1].memory is None
 

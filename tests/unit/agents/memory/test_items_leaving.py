@@ -55,7 +55,8 @@ def test_items_follow_a_renamed_mode(harness: ItemsHarness) -> None:
     [item] = harness.items().values()
     harness.change("move", mode="general", to="notes")
     [moved] = harness.items().values()
-    assert (moved.mode, moved.memory_id != item.memory_id) == ("notes", True)
+    assert moved.mode == "notes"
+    assert moved.memory_id != item.memory_id
     harness.say(FLY, 1, offset=5)
     assert list(harness.items().values()) == [moved]
 

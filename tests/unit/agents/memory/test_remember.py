@@ -14,8 +14,11 @@ from tests.harnesses.remember import CODE, PARTITION, RememberHarness
 
 def test_new_turn_is_stored_indexed_and_published(harness: RememberHarness) -> None:
     accepted = harness.say("violin", 3)
-    assert (accepted.result.version, accepted.result.duplicate, accepted.result.turn_id) == (1, False, "t")
-    assert (accepted.result.mode, accepted.result.mode_source) == ("general", "fallback")
+    assert accepted.result.version == 1
+    assert accepted.result.duplicate is False
+    assert accepted.result.turn_id == "t"
+    assert accepted.result.mode == "general"
+    assert accepted.result.mode_source == "fallback"
     assert accepted.event == Remembered(memory=harness.memory(accepted))
     assert harness.memory(accepted).embedding.status == "pending"
     assert harness.count_postings("violin") == 1
@@ -36,7 +39,8 @@ def forget_turns_before(harness: RememberHarness, offset: int, at_ms: int) -> No
 def test_turn_of_before_its_user_was_forgotten_is_forgotten(harness: RememberHarness) -> None:
     forget_turns_before(harness, 4, record(offset=9).timestamp_ms)
     accepted = harness.say("violin", 3, mode="code")
-    assert (accepted.forgotten, accepted.events) == (True, [])
+    assert accepted.forgotten is True
+    assert accepted.events == []
     assert harness.memories.is_forgotten(PARTITION, accepted.result.memory_id)
 
 
@@ -55,25 +59,32 @@ def test_turn_after_its_user_was_forgotten_is_stored(harness: RememberHarness, o
 def test_duplicate_changes_and_publishes_nothing(harness: RememberHarness) -> None:
     before = harness.memory(harness.say("violin", 3))
     again = harness.say("violin", 4)
-    assert (again.result.duplicate, again.result.version, again.event) == (True, 1, None)
+    assert again.result.duplicate is True
+    assert again.result.version == 1
+    assert again.event is None
     assert harness.memory(again) == before
 
 
 def test_edit_replaces_the_indexed_text(harness: RememberHarness) -> None:
     harness.say("violin", 3)
     edited = harness.say("cello", 4)
-    assert (edited.result.version, edited.result.duplicate) == (2, False)
+    assert edited.result.version == 2
+    assert edited.result.duplicate is False
     assert edited.event is not None
-    assert (harness.count_postings("violin"), harness.count_postings("cello")) == (0, 1)
+    assert harness.count_postings("violin") == 0
+    assert harness.count_postings("cello") == 1
 
 
 def test_restored_text_is_current_without_a_new_version(harness: RememberHarness) -> None:
     first = harness.say("violin", 3)
     harness.say("cello", 4)
     back = harness.say("violin", 5)
-    assert (back.result.version, back.result.duplicate) == (2, False)
-    assert (harness.memory(back).text, harness.memory(back).current) == ("violin", 0)
-    assert (harness.count_postings("violin"), harness.count_postings("cello")) == (1, 0)
+    assert back.result.version == 2
+    assert back.result.duplicate is False
+    assert harness.memory(back).text == "violin"
+    assert harness.memory(back).current == 0
+    assert harness.count_postings("violin") == 1
+    assert harness.count_postings("cello") == 0
     assert first.event is not None
     assert back.event is not None
     assert back.event.memory.content_hash == first.event.memory.content_hash
@@ -97,9 +108,12 @@ def test_replaced_text_stays_replaced_after_a_killed_worker(harness: RememberHar
     harness.say("the heron", 1)
     edited = harness.say("the otter", 2)
     again = harness.say("the heron", 1)
-    assert (again.event, again.result.duplicate, again.result.version) == (None, False, 2)
+    assert again.event is None
+    assert again.result.duplicate is False
+    assert again.result.version == 2
     assert harness.memory(edited).text == "the otter"
-    assert (harness.count_postings("heron"), harness.count_postings("otter")) == (0, 1)
+    assert harness.count_postings("heron") == 0
+    assert harness.count_postings("otter") == 1
 
 
 def test_redelivered_embedded_turn_requests_no_vector(harness: RememberHarness) -> None:
@@ -127,7 +141,8 @@ def test_turn_or_edit_in_an_undeclared_mode_is_rejected_without_trace(harness: R
     with pytest.raises(Rejected, match="unknown_mode"):
         harness.say("cello", 5, mode="journal")
     assert list(harness.memories.all()) == [before]
-    assert (harness.count_postings("violin"), harness.count_postings("cello")) == (1, 0)
+    assert harness.count_postings("violin") == 1
+    assert harness.count_postings("cello") == 0
 
 
 def test_duplicate_is_recognised_after_its_mode_is_deleted(harness: RememberHarness) -> None:
@@ -148,7 +163,8 @@ def test_turn_failed_by_a_full_disk_is_new_on_retry(harness: RememberHarness) ->
         harness.say("violin", 3)
     harness.words.full = False
     accepted = harness.say("violin", 3)
-    assert (accepted.result.duplicate, harness.count_postings("violin")) == (False, 1)
+    assert accepted.result.duplicate is False
+    assert harness.count_postings("violin") == 1
     assert accepted.event is not None
 
 
@@ -158,7 +174,8 @@ def test_turn_that_a_full_table_failed_is_new_on_retry(harness: RememberHarness)
         harness.say("violin", 3)
     harness.memories.full = False
     accepted = harness.say("violin", 3)
-    assert (accepted.result.duplicate, harness.count_postings("violin")) == (False, 1)
+    assert accepted.result.duplicate is False
+    assert harness.count_postings("violin") == 1
     assert accepted.event is not None
 
 
@@ -170,7 +187,8 @@ def test_turn_has_the_mode_and_decay_of_its_caller(harness: RememberHarness) -> 
     assert harness.memory(accepted).decay == "slow"
     harness.modes.put(PARTITION, "u1", harness.modes.get(PARTITION, "u1").model_copy(update={"user_default": "code"}))
     accepted = harness.say("cello", 4, turn_id="other")
-    assert (accepted.result.mode, accepted.result.mode_source) == ("code", "user_default")
+    assert accepted.result.mode == "code"
+    assert accepted.result.mode_source == "user_default"
 
 
 def test_mode_of_another_user_is_undeclared(harness: RememberHarness) -> None:
@@ -194,9 +212,9 @@ def test_forgotten_turn_stays_forgotten_without_trace(harness: RememberHarness, 
     harness.words.remove(PARTITION, forgotten)
     harness.memories.forget(PARTITION, forgotten)
     again = harness.say(text, 4, mode="a-mode-of-the-past")
-    assert (again.forgotten, again.event, again.result.memory_id) == (True, None, forgotten)
-    assert (list(harness.memories.all()), harness.count_postings("violin"), harness.count_postings("cello")) == (
-        [],
-        0,
-        0,
-    )
+    assert again.forgotten is True
+    assert again.event is None
+    assert again.result.memory_id == forgotten
+    assert list(harness.memories.all()) == []
+    assert harness.count_postings("violin") == 0
+    assert harness.count_postings("cello") == 0

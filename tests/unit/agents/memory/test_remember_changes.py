@@ -109,8 +109,12 @@ def test_rename_moves_exactly_the_modes_memories(harness: ChangesHarness) -> Non
     events = harness.change(action="move", mode="code", to="diary")
     assert events == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
     moved = harness.memory(harness.code1)
-    assert (moved.mode, moved.mode_source, moved.decay) == ("diary", "caller", "slow")
-    assert (moved.embedding.status, moved.embedding.place and moved.embedding.place.mode) == ("pending", "code")
+    assert moved.mode == "diary"
+    assert moved.mode_source == "caller"
+    assert moved.decay == "slow"
+    assert moved.embedding.status == "pending"
+    assert moved.embedding.place is not None
+    assert moved.embedding.place.mode == "code"
     assert [harness.memory(one) for one in (harness.diary, harness.general)] == others
     assert harness.words.counts(PARTITION, "u1")["diary"] == {"pending": 2, "ready": 1}
 
@@ -140,7 +144,9 @@ def test_moved_memory_has_the_callers_mode(harness: ChangesHarness) -> None:
     events = harness.change(action="move", memory_id=harness.general, to="code")
     moved = harness.memory(harness.general)
     assert events == {harness.general: Remembered(memory=moved)}
-    assert (moved.mode, moved.mode_source, moved.embedding.status) == ("code", "caller", "pending")
+    assert moved.mode == "code"
+    assert moved.mode_source == "caller"
+    assert moved.embedding.status == "pending"
 
 
 def test_memory_already_in_the_mode_is_pinned_and_keeps_its_vector(harness: ChangesHarness) -> None:

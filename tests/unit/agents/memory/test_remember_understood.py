@@ -33,8 +33,11 @@ def test_model_answer_moves_a_memory_with_its_vector(harness: UnderstoodHarness)
     result = harness.understood(memory, mode="diary", topic="music")
     moved = harness.memory(memory)
     assert result.event == Remembered(memory=moved)
-    assert (decided(moved), moved.decay, moved.reading.topic) == (("diary", "model"), "slow", "music")
-    assert (moved.embedding.status, moved.embedding.place) == ("pending", memory.embedding.place)
+    assert decided(moved) == ("diary", "model")
+    assert moved.decay == "slow"
+    assert moved.reading.topic == "music"
+    assert moved.embedding.status == "pending"
+    assert moved.embedding.place == memory.embedding.place
     assert moved.embedding.content_hash == memory.content_hash, "a ready vector can be copied"
     assert harness.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
 
@@ -53,21 +56,26 @@ def test_answer_with_an_undeclared_mode_is_stored_without_a_move(
     assert harness.understood(memory, mode=answered, topic="music") == UnderstoodResult()
     after = harness.memory(memory)
     assert decided(after) == (GENERAL, "fallback")
-    assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", memory.embedding)
+    assert after.reading.topic == "music"
+    assert after.reading.status == "model"
+    assert after.embedding == memory.embedding
 
 
 def test_callers_mode_stays_and_the_answer_is_stored(harness: UnderstoodHarness) -> None:
     memory = harness.embed(harness.say(mode="code"))
     assert harness.understood(memory, mode="diary", topic="music") == UnderstoodResult()
     after = harness.memory(memory)
-    assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
+    assert decided(after) == ("code", "caller")
+    assert after.reading.topic == "music"
+    assert after.embedding.status == "ready"
 
 
 def test_model_that_agrees_with_the_default_moves_nothing(harness: UnderstoodHarness) -> None:
     harness.declare(CODE, user_default="code")
     memory = harness.embed(harness.say())
     assert harness.understood(memory, mode="code") == UnderstoodResult(None, agrees_with_default=True)
-    assert (decided(harness.memory(memory)), harness.memory(memory).embedding) == (("code", "model"), memory.embedding)
+    assert decided(harness.memory(memory)) == ("code", "model")
+    assert harness.memory(memory).embedding == memory.embedding
 
 
 @pytest.mark.parametrize(
@@ -95,7 +103,9 @@ def test_answer_about_a_replaced_text_changes_nothing(harness: UnderstoodHarness
 def test_edit_is_pending_again_and_keeps_its_mode(harness: UnderstoodHarness) -> None:
     harness.understood(harness.say(), mode="code", topic="violins")
     edited = harness.say("cello", 2)
-    assert (decided(edited), edited.reading.status, edited.reading.topic) == (("code", "model"), "pending", None)
+    assert decided(edited) == ("code", "model")
+    assert edited.reading.status == "pending"
+    assert edited.reading.topic is None
     harness.understood(edited, mode="diary")
     assert decided(harness.memory(edited)) == ("diary", "model")
 
@@ -112,7 +122,8 @@ def test_invalid_answer_ends_the_wait(harness: UnderstoodHarness) -> None:
     assert list(harness.words.awaiting_understanding(PARTITION)) == [memory.memory_id]
     assert harness.understood(memory, valid=False) == UnderstoodResult()
     assert list(harness.words.awaiting_understanding(PARTITION)) == []
-    assert (decided(harness.memory(memory)), harness.memory(memory).reading.status) == ((GENERAL, "fallback"), "rules")
+    assert decided(harness.memory(memory)) == (GENERAL, "fallback")
+    assert harness.memory(memory).reading.status == "rules"
 
 
 def test_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
@@ -144,7 +155,8 @@ def test_entities_of_model_and_rules_are_indexed(harness: UnderstoodHarness) -> 
     memory = harness.say("Lunch with Mrs Okafor")
     harness.understood(memory, entities=("Riverside Café",))
     okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
-    assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)
+    assert len(okafor.numbers) == 1
+    assert len(cafe.numbers) == 1
 
 
 def fact(text: str) -> dict[str, Any]:
@@ -174,14 +186,20 @@ def test_later_answer_replaces_what_the_earlier_one_found(harness: UnderstoodHar
     )
     after, items = harness.memory(memory), harness.items(memory)
     assert sorted(items) == ["It is new.", "It stays."]
-    assert (after.reading.topic, "Old" in after.entities, "New" in after.entities) == (None, False, True)
+    assert after.reading.topic is None
+    assert "Old" not in after.entities
+    assert "New" in after.entities
     stays = items[kept.text].item
     assert stays is not None
     assert [one.name for one in stays.categories] == ["food"]
     note = after.reading.refreshed
     assert note is not None
-    assert (note.added, note.removed) == ((items["It is new."].memory_id,), (gone.memory_id,))
-    assert (note.job_id, note.tokens, note.is_answered, after.reading.revision) == ("refresh-0-1", 7, True, 3)
+    assert note.added == (items["It is new."].memory_id,)
+    assert note.removed == (gone.memory_id,)
+    assert note.job_id == "refresh-0-1"
+    assert note.tokens == 7
+    assert note.is_answered
+    assert after.reading.revision == 3
     assert Forgotten(memory_id=gone.memory_id, places=()) in result.events
     assert any(isinstance(one, Learned) for one in result.events)
     assert harness.memories.get(PARTITION, gone.memory_id) is None
@@ -222,7 +240,8 @@ def test_redelivered_answer_repeats_its_events_and_keeps_the_count(harness: Unde
     assert before.reading.refreshed.removed == (gone.memory_id,)
     assert Forgotten(memory_id=gone.memory_id, places=()) in again.events
     [learned] = [one for one in again.events if isinstance(one, Learned)]
-    assert (learned.update, learned.items) == (None, ())
+    assert learned.update is None
+    assert learned.items == ()
 
 
 def test_invalid_later_answer_keeps_the_earlier_one(harness: UnderstoodHarness) -> None:
@@ -230,7 +249,10 @@ def test_invalid_later_answer_keeps_the_earlier_one(harness: UnderstoodHarness) 
     harness.understood(memory, topic="music", items=[fact("It stays.")])
     harness.understood(memory, valid=False, job="refresh-0-1")
     after = harness.memory(memory)
-    assert (list(harness.items(memory)), after.reading.topic) == (["It stays."], "music")
-    assert (after.reading.status, after.reading.tried) == ("model", "understand-1")
+    assert list(harness.items(memory)) == ["It stays."]
+    assert after.reading.topic == "music"
+    assert after.reading.status == "model"
+    assert after.reading.tried == "understand-1"
     assert after.reading.refreshed is not None
-    assert (after.reading.refreshed.is_answered, after.reading.refreshed.removed) == (False, ())
+    assert not after.reading.refreshed.is_answered
+    assert after.reading.refreshed.removed == ()

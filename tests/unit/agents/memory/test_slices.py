@@ -43,7 +43,8 @@ def test_turn_that_was_interrupted_is_finished_when_it_is_delivered_again(
     words.open(HERE)
     whole = ItemsHarness(words)
     remembered(whole, THREE, 1)
-    assert (harness.state(), harness.events) == (whole.state(), whole.events)
+    assert harness.state() == whole.state()
+    assert harness.events == whole.events
     words.close()
 
 

@@ -69,7 +69,9 @@ async def test_clusters_without_a_mode_are_suggested_with_examples(library: Sugg
     code, soup = sorted(report["suggestions"], key=examples)
     assert "Compiler" in examples(code)
     assert "soup" in examples(soup)
-    assert (len(code["examples"]), code["in_mode"], code["nearest"]) == (3, "general", None)
+    assert len(code["examples"]) == 3
+    assert code["in_mode"] == "general"
+    assert code["nearest"] is None
     assert set(code["name"].split("-")) <= set(code["terms"])
     assert [len(set(one["memory_ids"])) for one in (code, soup)] == [24, 24]
     assert {one["memory_id"] for one in code["examples"]} <= set(code["memory_ids"])
@@ -151,10 +153,11 @@ async def test_another_users_memories_change_nothing(library: SuggestHarness) ->
 async def test_report_changes_nothing(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100)
     await library.chatter()
-    before = deepcopy((library.records, library.modes.get(0, "ana")))
+    records, modes = deepcopy((library.records, library.modes.get(0, "ana")))
     first = await library.report()
     assert await library.report() == first
-    assert (library.records, library.modes.get(0, "ana")) == before
+    assert library.records == records
+    assert library.modes.get(0, "ana") == modes
 
 
 async def test_forgotten_turn_is_no_example(library: SuggestHarness, monkeypatch: pytest.MonkeyPatch) -> None:

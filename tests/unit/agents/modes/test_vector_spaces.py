@@ -26,7 +26,9 @@ class SpacesHarness:
 def test_vector_space_is_that_of_mode_and_embedder() -> None:
     spaces = SpacesHarness(CODE).spaces
     embedder, space = spaces.of(made("a", mode="code"))
-    assert (space.mode, space.fingerprint, space.fingerprint.dim) == ("code", embedder.fingerprint, 32)
+    assert space.mode == "code"
+    assert space.fingerprint == embedder.fingerprint
+    assert space.fingerprint.dim == 32
     assert spaces.of(made("a"))[1].fingerprint.dim == 384
 
 

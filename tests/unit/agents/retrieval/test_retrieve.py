@@ -87,7 +87,9 @@ async def test_hit_has_all_fields_of_its_memory(library: RetrievalHarness) -> No
     assert hit.evidence == (Evidence(turn_id="t-0", start=0, end=13),)
     shared = {"memory_id", "turn_id", "conversation_id", "scope", "type", "mode", "mode_source", "role", "speaker"}
     assert hit.model_dump(include=shared) == memory.model_dump(include=shared)
-    assert (hit.text, hit.version, hit.embedding_status) == ("Zoë 🎂 is here", 1, "ready")
+    assert hit.text == "Zoë 🎂 is here"
+    assert hit.version == 1
+    assert hit.embedding_status == "ready"
 
 
 async def test_hit_has_the_evidence_of_the_record(library: RetrievalHarness) -> None:
@@ -115,7 +117,8 @@ async def test_memory_without_vector_is_found_lexically(library: RetrievalHarnes
     assert result.hits[0].embedding_status == "pending"
     assert result.hits[0].scores is not None
     assert result.hits[0].scores.dense == 0
-    assert (result.strategy, warnings) == ("hybrid", [])
+    assert result.strategy == "hybrid"
+    assert warnings == []
 
 
 async def test_vector_of_a_replaced_text_counts_for_nothing(library: RetrievalHarness) -> None:
@@ -144,7 +147,8 @@ async def test_named_speaker_ranks_first(library: RetrievalHarness) -> None:
     assert first.speaker == "Ana Lima"
     assert first.scores is not None
     assert second.scores is not None
-    assert (first.scores.speaker, second.scores.speaker) == (1, 0)
+    assert first.scores.speaker == 1
+    assert second.scores.speaker == 0
     assert library.embedders.model("general").queries == ["What did repair?"]
 
 
@@ -210,7 +214,8 @@ async def test_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarness)
 async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarness) -> None:
     library.store(*facts())
     result, warnings = await library.ask("what is the violin teacher called?")
-    assert (result.strategy, warnings) == ("lexical", [("degraded", "no vectors yet")])
+    assert result.strategy == "lexical"
+    assert warnings == [("degraded", "no vectors yet")]
     assert result.hits[0].text == FACTS[1]
 
 
@@ -222,7 +227,8 @@ async def test_outage_makes_the_answer_lexical(library: RetrievalHarness, broken
     else:
         library.embedders.model("general").outage = True
     result, [(code, message)] = await library.ask("what is the violin teacher called?")
-    assert (result.strategy, code) == ("lexical", "degraded")
+    assert result.strategy == "lexical"
+    assert code == "degraded"
     assert broken in message
     assert result.hits[0].text == FACTS[1]
 
@@ -263,7 +269,8 @@ async def test_every_spelling_of_the_only_mode_works(library: RetrievalHarness, 
 async def test_unknown_mode_is_rejected(library: RetrievalHarness, mode: Any) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("violin", mode=mode)
-    assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
+    assert refused.value.code == "unknown_mode"
+    assert refused.value.field == "mode"
 
 
 @pytest.mark.parametrize("query", ["???", "the", 'SELECT * FROM "x" -- NEAR(', "\x00", "a" * 32768, "word " * 6000])

@@ -48,9 +48,13 @@ async def test_sufficient_intention_ends_the_search(library: RetrievalHarness) -
     assert result.diagnostics["depth"] == "intention"
     assert result.intention is not None
     [shown] = result.intention["goals"]
-    assert (shown["text"], shown["scope"], shown["score"]) == ("to ship the beta in June", SCOPE, 1.0)
-    assert (result.intention["constraints"], result.categories) == ([], [])
-    assert (result.strategy, result.hits[0].scores is not None) == ("hybrid", True)
+    assert shown["text"] == "to ship the beta in June"
+    assert shown["scope"] == SCOPE
+    assert shown["score"] == 1.0
+    assert result.intention["constraints"] == []
+    assert result.categories == []
+    assert result.strategy == "hybrid"
+    assert result.hits[0].scores is not None
 
 
 @pytest.mark.parametrize("query", ["what are the current goals?", "what is our goal?"])
@@ -79,7 +83,9 @@ async def test_entry_without_a_date_does_not_answer_a_time_query(library: Retrie
 async def test_unrelated_query_drills_down_to_items(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result = await deep(library, "what was for dinner?")
-    assert (result.hits[0].text, result.intention, result.categories) == (TALK[0], None, [])
+    assert result.hits[0].text == TALK[0]
+    assert result.intention is None
+    assert result.categories == []
     assert result.diagnostics["depth"] == "items"
 
 
@@ -87,7 +93,8 @@ async def test_resolved_and_other_modes_entries_do_not_end_the_search(library: R
     library.modes.declare(Mode(name="journal", embedder="tiny48", embedding_dim=48))
     goal = await with_a_goal(library, mode="journal")
     result = await deep(library, "when do we ship the beta?", mode="general")
-    assert (result.diagnostics["depth"], len(result.hits)) == ("items", len(TALK)), "its turn is in another mode"
+    assert result.diagnostics["depth"] == "items", "its turn is in another mode"
+    assert len(result.hits) == len(TALK), "its turn is in another mode"
     done = entry("to ship the beta in June", goal, resolved_by="x")
     library.intentions.put(0, SCOPE, Intention(goals=(done,)))
     assert (await deep(library, "when do we ship the beta?")).intention is None
@@ -96,7 +103,9 @@ async def test_resolved_and_other_modes_entries_do_not_end_the_search(library: R
 async def test_default_depth_is_items(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result, _ = await library.ask("when do we ship the beta?", project="default")
-    assert (result.intention, result.categories, len(result.hits)) == (None, [], len(TALK) + 1)
+    assert result.intention is None
+    assert result.categories == []
+    assert len(result.hits) == len(TALK) + 1
     assert result.diagnostics["depth"] == "items"
 
 
@@ -137,7 +146,9 @@ async def test_sufficient_category_ends_the_search_with_its_turns(library: Retri
     assert result.diagnostics["depth"] == "categories"
     assert [hit.memory_id for hit in result.hits] == [turn.memory_id]
     [shown] = result.categories
-    assert (shown["name"], shown["summary"], shown["anchors"]) == ("health", item.text, [item.memory_id])
+    assert shown["name"] == "health"
+    assert shown["summary"] == item.text
+    assert shown["anchors"] == [item.memory_id]
     only = await deep(library, "is the dentist in Harbour Street Webb?", types=["semantic"])
     assert [hit.memory_id for hit in only.hits] == [item.memory_id]
 
@@ -146,7 +157,8 @@ async def test_category_summary_of_removed_items_is_not_shown(library: Retrieval
     _, item = await with_a_category(library)
     del library.records[item.memory_id]
     result = await deep(library, "is the dentist in Harbour Street Webb?")
-    assert (result.diagnostics["depth"], result.categories) == ("items", [])
+    assert result.diagnostics["depth"] == "items"
+    assert result.categories == []
     result = await deep(library, "doctors and health?")
     assert [one["summary"] for one in result.categories] == [None]
     assert result.diagnostics["depth"] == "items", "a description is no summary"

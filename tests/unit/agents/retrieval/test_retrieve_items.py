@@ -73,7 +73,8 @@ async def test_items_in_hits_have_the_requested_types(library: RetrievalHarness)
     turn, _ = await dense(library)
     query = "the ledger, and to run make release"
     hit = await first(library, query, types=["episodic", "procedural"])
-    assert (hit.memory_id, [one.text for one in hit.items]) == (turn.memory_id, [DEPLOY])
+    assert hit.memory_id == turn.memory_id
+    assert [one.text for one in hit.items] == [DEPLOY]
     assert (await first(library, query, types=["episodic"])).items == ()
 
 
@@ -114,7 +115,8 @@ async def test_items_without_vectors_are_found_lexically(library: RetrievalHarne
     turn, _ = await dense(library)
     library.store(item_of(turn, text="The harbour tram is line nine."))
     [hit, *_] = (await library.ask("harbour tram line", types=["semantic"], mode="general"))[0].hits
-    assert (hit.text, hit.embedding_status) == ("The harbour tram is line nine.", "pending")
+    assert hit.text == "The harbour tram is line nine."
+    assert hit.embedding_status == "pending"
 
 
 async def test_items_move_no_ranking_and_no_score_of_turns(library: RetrievalHarness) -> None:
@@ -140,7 +142,8 @@ async def test_items_are_hits_across_modes_and_in_times(library: RetrievalHarnes
     later, _ = await library.ask("what leaks?", mode="*", since=START + timedelta(minutes=3), **how)
     assert [hit.memory_id for hit in later.hits] == [items[1].memory_id]
     _, [(code, message)] = await library.ask("what leaks?", **how)
-    assert (code, message.endswith("code (1)")) == ("other_modes", True), "items are counted if items are requested"
+    assert code == "other_modes", "items are counted if items are requested"
+    assert message.endswith("code (1)"), "items are counted if items are requested"
 
 
 async def test_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarness) -> None:

@@ -126,7 +126,8 @@ async def test_matching_memory_in_another_language_ranks_first(library: Retrieva
     await remember(library, *SPANISH, ENGLISH[1])
     result, warnings = await library.ask(QUESTION, explain=True)
     first = result.hits[0]
-    assert (first.text, warnings) == (SPANISH[0], [])
+    assert first.text == SPANISH[0]
+    assert warnings == []
     assert first.scores is not None
     assert first.scores.dense > 0.2
 
@@ -182,7 +183,8 @@ async def test_multilingual_outage_costs_only_similarity(library: RetrievalHarne
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(OTHERS).outage = True
     result, warnings = await library.ask(QUESTION, explain=True)
-    assert (result.strategy, warnings) == ("hybrid", [])
+    assert result.strategy == "hybrid"
+    assert warnings == []
     assert result.hits[0].text == ENGLISH[0]
 
 
@@ -190,7 +192,8 @@ async def test_outage_of_the_querys_model_is_a_lexical_answer_with_reason(librar
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(GENERAL).outage = True
     result, [(code, _)] = await library.ask(QUESTION)
-    assert (result.strategy, code) == ("lexical", "degraded")
+    assert result.strategy == "lexical"
+    assert code == "degraded"
 
 
 async def test_memory_removed_during_both_searches_is_no_hit(library: RetrievalHarness) -> None:

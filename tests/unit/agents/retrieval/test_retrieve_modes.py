@@ -43,7 +43,8 @@ async def test_list_of_one_mode_equals_that_mode(library: RetrievalHarness, mode
 async def test_no_mode_at_all_is_rejected(library: RetrievalHarness) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("what leaks?", mode=[])
-    assert (refused.value.code, refused.value.field) == ("invalid_value", "mode")
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == "mode"
 
 
 async def test_modes_of_another_user_are_unknown(library: RetrievalHarness) -> None:
@@ -59,7 +60,8 @@ async def test_question_over_many_modes_gives_way_between_them(library: Retrieva
     for number, name in enumerate(names):
         await library.remember(*turns(name, [f"the {name} tap leaks"], number))
     result, _ = await library.ask("what leaks?", mode=names[:MODES_AT_ONCE], top_k=50)
-    assert (len(found(result)), library.searched_before_pauses) == (MODES_AT_ONCE, [])
+    assert len(found(result)) == MODES_AT_ONCE
+    assert library.searched_before_pauses == []
     library.vectors.searched.clear()
     result, _ = await library.ask("what leaks?", mode=names, top_k=50)
     assert found(result) == set(names)
@@ -191,7 +193,8 @@ async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: R
 async def test_default_mode_query_warns_of_other_modes_with_counts(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE), made("A tap leaks.", 20))
     result, [(code, message)] = await library.ask("what leaks?")
-    assert (found(result), code) == ({"general"}, "other_modes")
+    assert found(result) == {"general"}
+    assert code == "other_modes"
     assert "code (4)" in message
     assert "journal" not in message, "it has no memories"
     assert (await library.ask("what leaks?", mode="general"))[1] == []

@@ -54,7 +54,8 @@ class PlannedReads:
         plan = self._plan(space, where)
         assert any(one.tokens is question for one in plan.questions)
         if plan.candidates is None:
-            assert (plan.maxsim_limit, memory_ids) == (limit, None)
+            assert plan.maxsim_limit == limit
+            assert memory_ids is None
         else:
             nearest = [await self.index.search(space, one.pooled, where, plan.dense_limit) for one in plan.questions]
             assert memory_ids is not None

@@ -66,7 +66,8 @@ async def test_long_text_is_classified_by_a_vector_of_length_1() -> None:
 
 async def test_leading_mode_is_returned_below_the_threshold() -> None:
     read = await ReaderHarness("TASK", 0.6).reader.read(made("tea"))
-    assert (read.mode, read.confidence) == ("TASK", 0.6)
+    assert read.mode == "TASK"
+    assert read.confidence == 0.6
 
 
 async def test_models_intent_counts() -> None:
@@ -100,14 +101,16 @@ async def test_request_is_classified_by_its_query_without_queueing() -> None:
     harness = ReaderHarness("TASK", 0.9)
     assert (await harness.judge("tea")).mode == "TASK"
     model = harness.embedders.model("general")
-    assert (model.queries, model.passages) == (["tea"], [])
+    assert model.queries == ["tea"]
+    assert model.passages == []
 
 
 async def test_users_last_turns_move_the_confidence() -> None:
     harness = ReaderHarness("LEARNING", 0.68)
     alone = await harness.judge("tea")
     steady = await harness.judge("tea", [said(number, LEARNING) for number in range(3)])
-    assert (alone.mode, steady.mode) == ("GENERAL", "LEARNING")
+    assert alone.mode == "GENERAL"
+    assert steady.mode == "LEARNING"
     assert steady.confidence > alone.confidence
 
 

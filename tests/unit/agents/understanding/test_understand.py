@@ -114,13 +114,13 @@ async def test_understood_event_names_profile_prompt_and_text(harness: Understan
     memory = made("tea")
     event = await harness.answer(memory, topic="tea", mode="code")
     assert event.found is not None
-    assert (event.found.topic, event.found.mode) == ("tea", "code")
-    assert (event.memory_id, event.text_hash, event.at) == (
-        memory.memory_id,
-        current_text_hash(memory),
-        harness.clock.now(),
-    )
-    assert (event.profile, event.prompt) == ("default", "test-1")
+    assert event.found.topic == "tea"
+    assert event.found.mode == "code"
+    assert event.memory_id == memory.memory_id
+    assert event.text_hash == current_text_hash(memory)
+    assert event.at == harness.clock.now()
+    assert event.profile == "default"
+    assert event.prompt == "test-1"
 
 
 async def test_model_vote_counts_in_the_interaction_mode(harness: UnderstandHarness) -> None:
@@ -135,7 +135,9 @@ async def test_model_vote_counts_in_the_interaction_mode(harness: UnderstandHarn
 
 async def test_turns_of_other_roles_have_no_interaction_mode(harness: UnderstandHarness) -> None:
     event = await harness.answer(made("tea", role="assistant"), topic="tea", interaction_mode="TASK")
-    assert (event.interaction, event.found and event.found.topic) == (None, "tea")
+    assert event.interaction is None
+    assert event.found is not None
+    assert event.found.topic == "tea"
 
 
 async def test_unavailable_model_is_asked_again(harness: UnderstandHarness) -> None:
@@ -201,6 +203,7 @@ async def test_stored_text_cannot_change_the_prompt_instructions(harness: Unders
     harness.modes.declare(CODE.model_copy(update={"extraction_hints": attack}))
     await harness.agent.by_model(harness.remember(attack, 2, speaker=attack))
     prompt = harness.model.asked[-1]
-    assert (prompt.system, prompt.version) == ("Describe.", "test-1")
+    assert prompt.system == "Describe."
+    assert prompt.version == "test-1"
     assert prompt.user.count("{{modes}}") == 4
     assert harness.prompt_parts()[4] == attack
