@@ -126,7 +126,10 @@ async def test_forgotten_turn_leaves_its_identity_alone(is_archived: bool) -> No
         harness.topics.compact(partition, Random(0))
     left = archived(harness)[memory_id(record).encode()]
     turn = Turn.model_validate_json(left.value or b"")
-    assert (turn.content, turn.turn_id, turn.scope.user_id, left.offset) == (FORGOTTEN_TEXT, "t1", "ana", 0)
+    assert turn.content == FORGOTTEN_TEXT
+    assert turn.turn_id == "t1"
+    assert turn.scope.user_id == "ana"
+    assert left.offset == 0
     assert memory_id(left) == memory_id(record)
     assert said(archived(harness)[memory_id(other).encode()]) == said(other)
     last = {one.key: one.value or b"" for one in harness.topics.topics[ARCHIVE, record.partition]}
@@ -210,8 +213,10 @@ async def test_edited_turn_keeps_its_time() -> None:
     await harness.archive()
     [left] = archived(harness).values()
     turn = Turn.model_validate_json(left.value or b"")
-    assert (turn.content, turn.occurred_at) == ("second text", moment_of(first.timestamp_ms))
-    assert (left.offset, left.timestamp_ms) == (edit.offset, edit.timestamp_ms)
+    assert turn.content == "second text"
+    assert turn.occurred_at == moment_of(first.timestamp_ms)
+    assert left.offset == edit.offset
+    assert left.timestamp_ms == edit.timestamp_ms
 
 
 async def test_archive_begins_where_a_log_begins() -> None:

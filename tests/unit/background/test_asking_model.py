@@ -17,7 +17,9 @@ async def test_fresh_turn_is_asked_about_and_published(worker: ModelQueueHarness
         await until(lambda: bool(worker.understood_events()))
     [event] = worker.understood_events()
     assert event.found is not None
-    assert (event.memory_id, event.found.mode, event.profile) == (memory.memory_id, "code", "default")
+    assert event.memory_id == memory.memory_id
+    assert event.found.mode == "code"
+    assert event.profile == "default"
     assert [out.key for out in worker.publisher.sent] == [b"u1"]
 
 
@@ -105,7 +107,8 @@ async def test_backlog_is_rate_limited_and_fresh_turns_do_not_wait(
                 while len(worker.understood_events()) < step:
                     await sleep(0.005)
             await sleep(0.02)
-            assert (len(worker.understood_events()), len(pauses)) == (step, step), "one poll for each pause"
+            assert len(worker.understood_events()) == step, "one poll for each pause"
+            assert len(pauses) == step, "one poll for each pause"
             go_on.set()
         go_on.clear()
         fresh = worker.say("fresh [[code]]", 9)

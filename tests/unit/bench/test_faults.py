@@ -54,7 +54,9 @@ async def loaded(service: StoredMemories, turns: int = 40) -> Load:
 
 async def test_all_turns_are_counted_once() -> None:
     counted = await (await loaded(StoredMemories())).counted()
-    assert (counted.turns, counted.found, counted.doubled) == (40, 40, 0)
+    assert counted.turns == 40
+    assert counted.found == 40
+    assert counted.doubled == 0
 
 
 async def test_lost_and_doubled_turns_are_told() -> None:

@@ -64,11 +64,9 @@ def test_error_reply_raises_its_code_message_and_field() -> None:
     error = {"code": "invalid_value", "message": "too short", "field": "scope.user_id", "new": 1}
     with pytest.raises(MemoryServiceError) as raised:
         reply_of(json.dumps({"schema": "reply.v1", "status": "error", "error": error}).encode())
-    assert (raised.value.code, raised.value.message, raised.value.field) == (
-        "invalid_value",
-        "too short",
-        "scope.user_id",
-    )
+    assert raised.value.code == "invalid_value"
+    assert raised.value.message == "too short"
+    assert raised.value.field == "scope.user_id"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +80,11 @@ def test_unreadable_reply_is_a_service_error(value: bytes) -> None:
 
 def test_remembered_has_reply_fields_partition_and_offset() -> None:
     remembered = remembered_of(Reply(TOLD, (Notice("forgotten", "f"),)), Written(3, 17))
-    assert (remembered.turn_id, remembered.version, remembered.duplicate) == ("t-17", 2, False)
-    assert (remembered.partition, remembered.offset) == (3, 17)
+    assert remembered.turn_id == "t-17"
+    assert remembered.version == 2
+    assert remembered.duplicate is False
+    assert remembered.partition == 3
+    assert remembered.offset == 17
     assert remembered.warnings == (Notice("forgotten", "f"),)
 
 
@@ -92,7 +93,9 @@ def test_answer_is_typed_down_to_its_evidence() -> None:
     answer = answer_of(Reply(result))
     assert answer.hits[0].evidence[0].end == 32
     assert answer.hits[0].scope == {"user_id": "u1", "project_id": "p1"}
-    assert (answer.modes, answer.strategy, answer.diagnostics) == (("code",), "lexical", {"took_ms": 9.1})
+    assert answer.modes == ("code",)
+    assert answer.strategy == "lexical"
+    assert answer.diagnostics == {"took_ms": 9.1}
 
 
 @pytest.mark.parametrize("result", [{}, {"hits": [{"memory_id": "m1"}]}, {"hits": None}])

@@ -41,11 +41,14 @@ class Answering(MemoryClient):
 def test_context_is_typed_with_messages_for_chat_models() -> None:
     context = context_of(Reply({**CONTEXT, "new": 1}, (Notice("unknown_pin", "p"),)))
     assert context.messages == CONTEXT["messages"]
-    assert (context.interaction_mode, context.interaction_confidence) == ("DEBUGGING", 0.93)
+    assert context.interaction_mode == "DEBUGGING"
+    assert context.interaction_confidence == 0.93
     assert context.references == ("m1", "m2")
     assert context.sections["recent_window"] == ["m1", "m2"]
-    assert (context.tokens["total"], context.budget["rules"]) == (256, 100)
-    assert (context.dropped, context.sticky) == (("m0",), ("m1",))
+    assert context.tokens["total"] == 256
+    assert context.budget["rules"] == 100
+    assert context.dropped == ("m0",)
+    assert context.sticky == ("m1",)
     assert [(breach.memory_id, breach.priority) for breach in context.breaches] == [("m9", 700)]
     assert context.warnings == (Notice("unknown_pin", "p"),)
 
@@ -59,7 +62,8 @@ def test_incomplete_context_is_a_service_error(lacking: str) -> None:
 async def test_modes_are_typed_with_their_defaults() -> None:
     shown = await Answering({"modes": [{**MODE, "new": 1}], "user_default": "journal"}).list_modes()
     assert [(mode.name, mode.decay, mode.is_default) for mode in shown.modes] == [("journal", "slow", True)]
-    assert (shown.user_default, shown.project_default) == ("journal", None)
+    assert shown.user_default == "journal"
+    assert shown.project_default is None
 
 
 @pytest.mark.parametrize("result", [{}, {"modes": None}, {"modes": [{"name": "journal"}]}])

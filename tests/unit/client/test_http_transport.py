@@ -58,10 +58,13 @@ async def test_search_is_a_body_and_a_list_is_a_query() -> None:
         await memory.list_memories(projects=["p1", "p2"], include_superseded=True)
     search, listed = gateway.asked
     body = json.loads(search.content)
-    assert (body["project_id"], body["read_after"], body["query"]) == (["p1", "p2"], "1:2", "x")
+    assert body["project_id"] == ["p1", "p2"]
+    assert body["read_after"] == "1:2"
+    assert body["query"] == "x"
     assert not {"schema", "scope", "user_id", "mode"} & set(body)
     assert search.headers["authorization"] == "Bearer ms_1"
-    assert (search.headers["prefer"], search.headers["traceparent"]) == ("wait=7", "00-a")
+    assert search.headers["prefer"] == "wait=7"
+    assert search.headers["traceparent"] == "00-a"
     assert listed.url.path == "/v1/users/u1/memories"
     assert listed.url.params.get_list("project_id") == ["p1", "p2"]
     assert listed.url.params["include_superseded"] == "true"
@@ -84,7 +87,8 @@ async def test_search_is_a_body_and_a_list_is_a_query() -> None:
 async def test_answer_that_is_no_success_is_an_error(answer: httpx.Response, code: str, field: str | None) -> None:
     error = await failure(answer)
     assert isinstance(error, MemoryServiceError)
-    assert (error.code, error.field) == (code, field)
+    assert error.code == code
+    assert error.field == field
 
 
 @pytest.mark.parametrize("answer", [problem(504, "timeout"), httpx.Response(504, text="proxy")])

@@ -87,8 +87,13 @@ async def offsets_to_end(consumer: Consumer, partition: TopicAndPartition = LOG)
 async def test_record_has_what_kafka_has(consumer: Consumer) -> None:
     consumer.offsets[LOG] = [7]
     [record], following = await LogReader(consumer).read(LOG, 7)
-    assert (record.topic, record.partition, record.offset, record.timestamp_ms) == ("log", 0, 7, 5)
-    assert (record.key, record.value, record.header("name")) == (b"key", b"value", b"header")
+    assert record.topic == "log"
+    assert record.partition == 0
+    assert record.offset == 7
+    assert record.timestamp_ms == 5
+    assert record.key == b"key"
+    assert record.value == b"value"
+    assert record.header("name") == b"header"
     assert following == 8
 
 

@@ -12,7 +12,8 @@ async def test_request_gets_the_reply_with_its_correlation_id() -> None:
     with replies.expect() as first, replies.expect() as second:
         assert replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
         replies.deliver([("x", b"y"), ("correlation_id", first.correlation_id)], b"for the first")
-        assert (await first.reply, await second.reply) == (b"for the first", b"for the second")
+        assert await first.reply == b"for the first"
+        assert await second.reply == b"for the second"
 
 
 async def test_replies_to_other_clients_are_ignored() -> None:

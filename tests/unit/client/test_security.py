@@ -51,7 +51,8 @@ def test_faust_gets_the_same(protocol: str) -> None:
     assert credentials is not None
     assert credentials.protocol.value == protocol
     if isinstance(credentials, faust.SASLCredentials):
-        assert (credentials.username, credentials.password) == ("gateway", "secret")
+        assert credentials.username == "gateway"
+        assert credentials.password == "secret"
         assert credentials.mechanism.value == "PLAIN"
 
 

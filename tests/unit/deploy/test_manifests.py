@@ -137,7 +137,8 @@ def test_secrets_are_references() -> None:
 def test_data_and_keys_are_on_volumes(settings: Settings, gateway: GatewaySettings) -> None:
     [data] = manifests.container_of(WORKER)["volumeMounts"]
     [claim] = manifests.workloads()[WORKER]["spec"]["volumeClaimTemplates"]
-    assert (str(settings.data_dir), claim["metadata"]["name"]) == (data["mountPath"], data["name"])
+    assert str(settings.data_dir) == data["mountPath"]
+    assert claim["metadata"]["name"] == data["name"]
     [keys] = manifests.container_of(GATEWAY)["volumeMounts"]
     [volume] = manifests.workloads()[GATEWAY]["spec"]["template"]["spec"]["volumes"]
     assert gateway.gateway_keys == Path(keys["mountPath"]) / volume["secret"]["items"][0]["path"]

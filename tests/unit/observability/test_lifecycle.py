@@ -36,7 +36,9 @@ def lines() -> Iterator[Sequence[MutableMapping[str, Any]]]:
 def test_first_line_has_version_and_changed_settings(lines: Sequence[MutableMapping[str, Any]]) -> None:
     run_logged("worker", settings(partitions=12), lambda: 0)
     first = lines[0]
-    assert (first["event"], first["part"], first["version"]) == ("starting", "worker", VERSION)
+    assert first["event"] == "starting"
+    assert first["part"] == "worker"
+    assert first["version"] == VERSION
     assert first["settings"] == {"partitions": 12}
 
 
@@ -49,14 +51,17 @@ def test_last_line_has_the_code(
 ) -> None:
     assert run_logged("gateway", settings(), run) == code
     last = lines[-1]
-    assert (last["event"], last["code"], last["log_level"]) == ("ended", code, level)
+    assert last["event"] == "ended"
+    assert last["code"] == code
+    assert last["log_level"] == level
 
 
 def test_refusal_is_the_last_line_and_goes_on(lines: Sequence[MutableMapping[str, Any]]) -> None:
     with pytest.raises(SystemExit, match="no such file"):
         run_logged("worker", settings(), ends("no such file"))
     last = lines[-1]
-    assert (last["code"], last["reason"]) == (os.EX_CONFIG, "no such file")
+    assert last["code"] == os.EX_CONFIG
+    assert last["reason"] == "no such file"
 
 
 def test_defect_is_the_last_line_with_its_traceback(lines: Sequence[MutableMapping[str, Any]]) -> None:

@@ -50,8 +50,11 @@ async def test_a_question_is_recorded_with_counts_and_no_text() -> None:
     harness = questions(ALL)
     await harness.process(question(top_k=5))
     [run] = harness.recorded
-    assert (run["schema"], run["run_id"]) == ("run.v1", f"retrieve-{harness.handled[0][0].partition}-0")
-    assert (run["pipeline"], run["part"], run["kind"]) == ("retrieve", "answer", "retrieve.v1")
+    assert run["schema"] == "run.v1"
+    assert run["run_id"] == f"retrieve-{harness.handled[0][0].partition}-0"
+    assert run["pipeline"] == "retrieve"
+    assert run["part"] == "answer"
+    assert run["kind"] == "retrieve.v1"
     assert run["scope"] == {"user_id": "u1", "project_id": ["p1", "p2"]}
     assert run["input"] == {"query_chars": len(SECRET), "top_k": 5, "depth": "items"}
     assert run["outcome"]["strategy"] == "lexical"
@@ -65,7 +68,9 @@ async def test_a_turn_is_recorded_with_its_memory_and_no_text() -> None:
     harness = turns(ALL)
     await harness.process(record(turn_fields(SECRET, turn_id="t1")))
     [out], [run] = harness.runs, harness.recorded
-    assert (out.topic, out.key, out.partition) == ("memory.runs", b"u1", None)
+    assert out.topic == "memory.runs"
+    assert out.key == b"u1"
+    assert out.partition is None
     assert run["memory_id"] == "m1"
     assert run["input"] == {"conversation_id": "c1", "turn_id": "t1", "role": "user", "content_chars": len(SECRET)}
     assert [one["step"] for one in run["steps"]] == ["memorize.ingest"]
@@ -174,7 +179,8 @@ async def test_lists_and_commands_have_no_run() -> None:
     await harness.process(record(LIST, topic="memory.retrieve"))
     commands = RequestHarness(COMMANDS, runs=ALL)
     await commands.process(commands.valid())
-    assert (harness.runs, commands.runs) == ([], [])
+    assert harness.runs == []
+    assert commands.runs == []
     assert len(harness.handled) == len(commands.handled) == 1
 
 
@@ -199,5 +205,8 @@ async def test_steps_and_models_of_the_handler_are_in_the_record() -> None:
     [run] = harness.recorded
     assert [one["step"] for one in run["steps"]] == ["retrieve.receive", "retrieve.recall"]
     [model] = run["models"]
-    assert (model["step"], model["at_ms"], model["ms"], model["failure"]) == ("retrieve.rerank", 0.0, 500.0, "timeout")
+    assert model["step"] == "retrieve.rerank"
+    assert model["at_ms"] == 0.0
+    assert model["ms"] == 500.0
+    assert model["failure"] == "timeout"
     assert current_run() is None

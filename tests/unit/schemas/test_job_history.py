@@ -52,7 +52,8 @@ def test_older_answers_give_way_to_newer_ones_and_running_jobs_stay(monkeypatch:
 def test_an_answer_that_is_too_large_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_history, "MAX_ANSWER_BYTES", 300)
     [stored] = JobHistory().begun(job(1)).ended("backfill-0-1", b"x" * 301).stored
-    assert (stored.body()["state"], stored.body()["error"]["code"]) == ("failed", "too_large")
+    assert stored.body()["state"] == "failed"
+    assert stored.body()["error"]["code"] == "too_large"
 
 
 def test_a_failed_job_has_the_error() -> None:

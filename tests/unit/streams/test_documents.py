@@ -120,7 +120,8 @@ def test_topics_and_partitions_follow_the_settings() -> None:
     named = build_asyncapi(Settings(topic_prefix="mine.", partitions=9, replication_factor=3, _env_file=None))
     turns = named["channels"]["turns"]
     assert turns["address"] == turns["bindings"]["kafka"]["topic"] == "mine.turns"
-    assert (turns["bindings"]["kafka"]["partitions"], turns["bindings"]["kafka"]["replicas"]) == (9, 3)
+    assert turns["bindings"]["kafka"]["partitions"] == 9
+    assert turns["bindings"]["kafka"]["replicas"] == 3
     [reply_to] = [named["components"]["schemas"]["request-headers"]["properties"]["reply_to"]]
     assert Draft202012Validator(reply_to).is_valid("mine.replies.me")
     assert not Draft202012Validator(reply_to).is_valid("memory.replies")

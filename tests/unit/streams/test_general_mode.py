@@ -23,7 +23,8 @@ async def general_by_start(log: FakeDeploymentLog, wanted: str | None = None) ->
 
 async def test_without_setting_and_record_it_is_the_built_in_one() -> None:
     log = empty_log()
-    assert (await general_by_start(log), log.written) == (GENERAL_MODE, [])
+    assert await general_by_start(log) == GENERAL_MODE
+    assert log.written == []
 
 
 async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
@@ -31,13 +32,15 @@ async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
     for wanted in ("tiny48", "tiny48", None):
         general = await general_by_start(log, wanted)
         assert general is not None
-        assert (general.embedder, general.embedding_dim) == ("tiny48", 48)
+        assert general.embedder == "tiny48"
+        assert general.embedding_dim == 48
         assert general.former == FormerEmbedder(embedder=GENERAL, embedding_dim=384)
     assert readable(log.written, GeneralEmbedder) == [GeneralEmbedder(embedder="tiny48")]
     for wanted in ("all-MiniLM-L6-v2", None):
         back = await general_by_start(log, wanted)
         assert back is not None
-        assert (back.embedder, back.former) == (GENERAL, FormerEmbedder(embedder="tiny48", embedding_dim=48))
+        assert back.embedder == GENERAL
+        assert back.former == FormerEmbedder(embedder="tiny48", embedding_dim=48)
     assert len(log.written) == 2
 
 

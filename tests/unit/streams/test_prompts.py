@@ -34,7 +34,8 @@ def test_project_has_a_usable_template_for_every_step() -> None:
 def test_chosen_version_is_used(tmp_path: Path) -> None:
     (tmp_path / "understand-acme.md").write_text(OWN)
     chosen = open_prompts(settings(tmp_path, prompt_versions={"understand": "understand-acme"}))
-    assert (chosen.of("understand").version, chosen.of("rerank").version) == ("understand-acme", "rerank-1")
+    assert chosen.of("understand").version == "understand-acme"
+    assert chosen.of("rerank").version == "rerank-1"
 
 
 @pytest.mark.parametrize(

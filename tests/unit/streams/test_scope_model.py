@@ -48,7 +48,8 @@ def selected_by(scope: Any) -> dict[str, tuple[str, ...] | None]:
 
 def test_built_in_scope_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings(_env_file=None).scope_model is settings_with("", monkeypatch).scope_model is Scope
-    assert (bind_scope(Turn, Scope), bind_issued_scope(Scope)) == (Turn, IssuedCommands)
+    assert bind_scope(Turn, Scope) == Turn
+    assert bind_issued_scope(Scope) == IssuedCommands
 
 
 @pytest.mark.parametrize("path", [f"{EXAMPLES}.AgentScope", f"{EXAMPLES}:AgentScope"])
@@ -87,7 +88,8 @@ def test_invalid_scope_model_is_rejected_at_start(path: str, message: str, monke
 def test_scope_of_a_turn_is_complete_and_validated_by_the_model() -> None:
     scope = turn_in({"user_id": "u1", "agent_id": "BOB"})
     everything = {"user_id": "u1", "project_id": "default", "agent_id": "bob", "channel": "chat"}
-    assert (scope.model_dump(), scope.boundary) == (everything, "u1")
+    assert scope.model_dump() == everything
+    assert scope.boundary == "u1"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,8 @@ def test_scope_of_a_turn_is_complete_and_validated_by_the_model() -> None:
 def test_invalid_scope_is_rejected_with_its_field(scope: Any, code: str, field: str) -> None:
     with pytest.raises(Rejected) as refused:
         turn_in(scope)
-    assert (refused.value.code, refused.value.field) == (code, field)
+    assert refused.value.code == code
+    assert refused.value.field == field
 
 
 def test_selector_covers_every_field_and_is_validated_by_the_model() -> None:
@@ -133,7 +136,8 @@ def test_plain_model_gets_the_rules_of_scopes_and_required_fields() -> None:
     for message, value in ((turn, turn_json({"user_id": "u1"})), (question, b'{"query":"x","scope":{"user_id":"u1"}}')):
         with pytest.raises(Rejected) as refused:
             validate_json(message, value)
-        assert (refused.value.code, refused.value.field) == ("invalid_value", "scope.team")
+        assert refused.value.code == "invalid_value"
+        assert refused.value.field == "scope.team"
     with pytest.raises(ValidationError):
         scope.model_validate({"user_id": "u1", "team": "*"})
 

@@ -18,14 +18,19 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_defaults_follow_the_contract() -> None:
     settings = Settings()
     assert settings.broker == "kafka://127.0.0.1:9092"
-    assert (settings.data_dir, settings.topic_prefix) == (Path(".modestream"), "memory.")
-    assert (settings.partitions, settings.replication_factor) == (4, 1)
-    assert (settings.qdrant_url, settings.qdrant_api_key, settings.log_level) == (None, None, "info")
+    assert settings.data_dir == Path(".modestream")
+    assert settings.topic_prefix == "memory."
+    assert settings.partitions == 4
+    assert settings.replication_factor == 1
+    assert settings.qdrant_url is None
+    assert settings.qdrant_api_key is None
+    assert settings.log_level == "info"
 
 
 def test_no_profiles_and_no_embedders_by_default() -> None:
     settings = Settings()
-    assert (len(settings.llm_profiles), settings.embedders) == (0, {})
+    assert len(settings.llm_profiles) == 0
+    assert settings.embedders == {}
 
 
 def test_profiles_and_embedders_are_parsed_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +41,19 @@ def test_profiles_and_embedders_are_parsed_from_json(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MODESTREAM_EMBEDDERS", json.dumps({"tiny": tiny}))
     settings = Settings()
     [(name, read)] = settings.llm_profiles.items()
-    assert (name, read.model, read.structured_output) == ("default", "openai/gpt-x", "json_object")
-    assert (settings.embedders["tiny"].path, settings.embedders["tiny"].dim) == (Path("/models/tiny"), 32)
+    assert name == "default"
+    assert read.model == "openai/gpt-x"
+    assert read.structured_output == "json_object"
+    assert settings.embedders["tiny"].path == Path("/models/tiny")
+    assert settings.embedders["tiny"].dim == 32
 
 
 def test_environment_precedes_env_file_precedes_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MODESTREAM_PARTITIONS=8\nMODESTREAM_TOPIC_PREFIX=file.\nOTHER=1\n")
     monkeypatch.setenv("MODESTREAM_TOPIC_PREFIX", "shell.")
     settings = Settings()
-    assert (settings.partitions, settings.topic_prefix) == (8, "shell.")
+    assert settings.partitions == 8
+    assert settings.topic_prefix == "shell."
 
 
 def test_variable_without_the_prefix_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,11 @@ EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
 
 def test_names_follow_the_contract() -> None:
     topics = topics_with_prefix("memory.")
-    assert (topics.turns, topics.retrieve, topics.commands) == ("memory.turns", "memory.retrieve", "memory.commands")
-    assert (topics.consolidate, topics.replies) == ("memory.consolidate", "memory.replies")
+    assert topics.turns == "memory.turns"
+    assert topics.retrieve == "memory.retrieve"
+    assert topics.commands == "memory.commands"
+    assert topics.consolidate == "memory.consolidate"
+    assert topics.replies == "memory.replies"
     assert topics.dead_letters == "memory.dead-letters"
 
 
@@ -42,7 +45,8 @@ def test_prefixes_share_no_topic_and_no_group() -> None:
 def test_events_have_no_retention_limit(name: str) -> None:
     topics = topics_with_prefix("memory.")
     config = topic_config(topics, getattr(topics, name))
-    assert (config["retention.ms"], config["cleanup.policy"]) == ("-1", "delete")
+    assert config["retention.ms"] == "-1"
+    assert config["cleanup.policy"] == "delete"
 
 
 @pytest.mark.parametrize("name", ["retrieve", "replies"])
@@ -101,7 +105,9 @@ def test_changelog_settings_equal_those_of_faust(tmp_path: Path) -> None:
     app = create_kafka_app(Settings(data_dir=tmp_path), "w1")
     topic = MemoryTable(app).table.changelog_topic
     assert app.tables.changelog_topics == {topic.get_topic_name()}
-    assert (topic.compacting, topic.deleting, topic.retention) == (True, None, None)
+    assert topic.compacting is True
+    assert topic.deleting is None
+    assert topic.retention is None
     assert {"cleanup.policy": "compact", **(topic.config or {})} == CHANGELOG
 
 

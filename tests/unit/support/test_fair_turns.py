@@ -76,4 +76,6 @@ async def test_floods_leave_a_turn_to_the_next_user() -> None:
     ended.set()
     await asyncio.gather(*asking)
     assert len(began) == 20
-    assert (turns._free, dict(turns._turns), dict(turns._waiting)) == (8, {}, {})
+    assert turns._free == 8
+    assert dict(turns._turns) == {}
+    assert dict(turns._waiting) == {}

@@ -104,7 +104,8 @@ def test_scores_apply_the_confidence_threshold() -> None:
     modes = np.array([0, 0, 1])
     answered = apply_threshold(shares)
     assert answered.tolist() == [0, 4, 1]
-    assert (scores(answered, modes)[0].precision, scores(answered, modes)[0].recall) == (1.0, 0.5)
+    assert scores(answered, modes)[0].precision == 1.0
+    assert scores(answered, modes)[0].recall == 0.5
     assert scores(answered, modes)[0].f1 == pytest.approx(2 / 3)
     assert confusion(answered, modes)[0].tolist() == [1, 0, 0, 0, 1]
 

@@ -43,7 +43,8 @@ def test_conversation_has_roles_captions_and_evidence_in_order(tmp_path: Path) -
     assert [turn.role for turn in conversation.turns] == ["user", "tool", "assistant"]
     assert [resource.text for resource in conversation.turns[0].resources] == ["a boat"]
     [asked] = conversation.questions
-    assert (asked.evidence, asked.named) == (("conv-x/D1:1",), 2)
+    assert asked.evidence == ("conv-x/D1:1",)
+    assert asked.named == 2
 
 
 def test_every_own_conversation_is_readable_with_its_evidence() -> None:

@@ -75,9 +75,11 @@ def test_ids_stay_when_the_number_of_workers_changes(tmp_path: Path) -> None:
 
 def test_worker_alone_keeps_its_settings_and_several_share_models(layout: Layout) -> None:
     [alone] = worker_processes(layout, (None,))
-    assert (alone.name, alone.environment) == ("worker", {})
+    assert alone.name == "worker"
+    assert alone.environment == {}
     first, second = worker_processes(layout, (None, "other"))
-    assert (first.name, second.name) == ("worker", "worker-2")
+    assert first.name == "worker"
+    assert second.name == "worker-2"
     assert first.port_file == alone.port_file != second.port_file
     assert first.environment["MODESTREAM_SHARED_EMBEDDERS"] == "true"
     assert "MODESTREAM_WORKER_ID" not in first.environment

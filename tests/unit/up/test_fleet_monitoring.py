@@ -29,7 +29,8 @@ def test_merged_page_has_what_each_page_has() -> None:
     merged = {family.name: family for family in text_string_to_metric_families(merge_pages({"1": page(3)}))}
     for family in alone:
         found = merged[family.name]
-        assert (found.type, found.documentation) == (family.type, family.documentation)
+        assert found.type == family.type
+        assert found.documentation == family.documentation
         own = [{**sample.labels, "worker": "1"} for sample in family.samples]
         assert [dict(sample.labels) for sample in found.samples] == own
 

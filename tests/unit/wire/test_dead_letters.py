@@ -15,8 +15,11 @@ def test_dead_letter_keeps_the_record_and_adds_six_headers() -> None:
     own = (("trace", b"\x00\xff"), ("trace", b"second"), ("empty", b""), ("null", None), ("dead_letter_code", b"older"))
     bad = record(b"\xff{", key=b"\x00k", offset=17, partition=3, headers=own)
     letter = dead_letter("memory.dead-letters", bad, Rejected("invalid_value", "too odd", "scope.user_id"), NOW)
-    assert (letter.topic, letter.key, letter.value) == ("memory.dead-letters", b"\x00k", b"\xff{")
-    assert (letter.partition, letter.timestamp_ms) == (None, None)
+    assert letter.topic == "memory.dead-letters"
+    assert letter.key == b"\x00k"
+    assert letter.value == b"\xff{"
+    assert letter.partition is None
+    assert letter.timestamp_ms is None
     assert letter.headers[:5] == own
     assert letter.headers[5:] == (
         ("dead_letter_topic", b"memory.turns"),
@@ -42,12 +45,15 @@ def test_headers_that_do_not_fit_are_left_out() -> None:
         "d", record(b"v", key=b"k", headers=(("big", b"t" * MAX_OUTPUT_BYTES),)), Rejected("too_large", "no"), NOW
     )
     assert size_of(letter) < 1000
-    assert (letter.key, letter.value, dict(letter.headers)["dead_letter_code"]) == (None, b"v", b"too_large")
+    assert letter.key is None
+    assert letter.value == b"v"
+    assert dict(letter.headers)["dead_letter_code"] == b"too_large"
 
 
 def test_missing_key_and_value_stay_none() -> None:
     letter = dead_letter("d", record(None, key=None), Rejected("invalid_json", "nothing"), NOW)
-    assert (letter.key, letter.value) == (None, None)
+    assert letter.key is None
+    assert letter.value is None
 
 
 def test_reason_with_a_lone_surrogate_is_encoded() -> None:
