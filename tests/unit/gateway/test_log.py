@@ -41,7 +41,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def test_first_line_is_the_start_and_the_last_one_the_end(lines: list[dict[str, Any]]) -> None:
     assert lines[0]["event"] == "starting"
-    assert (lines[-1]["event"], lines[-1]["code"]) == ("ended", 0)
+    assert lines[-1]["event"] == "ended"
+    assert lines[-1]["code"] == 0
 
 
 def test_signal_is_told_once(lines: list[dict[str, Any]]) -> None:

@@ -22,7 +22,9 @@ async def test_a_search_is_a_retrieve_record(http: httpx.AsyncClient, wire: Fake
     [record] = wire.records
     assert record["schema"] == "retrieve.v1"
     assert record["scope"] == {"user_id": "u1", "project_id": ["p1", "p2"]}
-    assert (record["query"], record["top_k"], record["read_after"]) == ("q", 5, 17)
+    assert record["query"] == "q"
+    assert record["top_k"] == 5
+    assert record["read_after"] == 17
 
 
 @pytest.mark.parametrize("rerank", [True, False, None, "local"])
@@ -37,8 +39,11 @@ async def test_query_parameters_are_a_list_record(http: httpx.AsyncClient, wire:
     assert (await http.get(f"/v1/users/u1/memories?{query}&mode=a&mode=b")).status_code == 200
     [record] = wire.records
     assert record["scope"] == {"user_id": "u1", "project_id": ["p1", "p2"]}
-    assert (record["what"], record["types"], record["limit"]) == ("memories", ["episodic"], 7)
-    assert (record["mode"], record["include_superseded"]) == (["a", "b"], True)
+    assert record["what"] == "memories"
+    assert record["types"] == ["episodic"]
+    assert record["limit"] == 7
+    assert record["mode"] == ["a", "b"]
+    assert record["include_superseded"] is True
     assert record["since"] == "2026-03-01T09:30:00Z"
 
 
@@ -58,7 +63,9 @@ async def test_query_parameters_are_a_list_record(http: httpx.AsyncClient, wire:
 )
 async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, wire: FakeWire, path: str, field: str) -> None:
     answer = await http.get(f"/v1/users/u1{path}")
-    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "invalid_value", field)
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "invalid_value"
+    assert answer.json()["field"] == field
     assert wire.sent == []
 
 
@@ -80,7 +87,8 @@ async def test_a_wrong_field_is_named(
     http: httpx.AsyncClient, wire: FakeWire, body: dict[str, Any], code: str, field: str
 ) -> None:
     answer = await http.post("/v1/users/u1/memories/search", json=body)
-    assert (answer.json()["code"], answer.json()["field"]) == (code, field)
+    assert answer.json()["code"] == code
+    assert answer.json()["field"] == field
     assert wire.sent == []
 
 
@@ -127,7 +135,8 @@ async def test_a_change_of_nothing_or_of_two_things_is_refused(http: httpx.Async
 async def test_a_job_that_is_left_alone_has_an_address(http: httpx.AsyncClient, wire: FakeWire) -> None:
     later = {"Prefer": "respond-async"}
     started = await http.post("/v1/users/a%2Fb/jobs/rebuild", json={"mode": "x"}, headers=later)
-    assert (started.status_code, started.headers["location"]) == (202, "/v1/users/a%2Fb/jobs/rebuild-1-0")
+    assert started.status_code == 202
+    assert started.headers["location"] == "/v1/users/a%2Fb/jobs/rebuild-1-0"
     wire.results["get_job"] = {"state": "running"}
     assert (await http.get(started.headers["location"])).status_code == 202
     wire.results["get_job"] = {"state": "done", "result": {"processed": 4}, "error": None}

@@ -73,7 +73,9 @@ async def test_hits_are_asked_for_as_a_client_would_and_explained(service: Memor
     page = await page_at(service, "/admin/ask?user=u1&project=p1&mode=code&q=when+does+it+run&since=2026-01-01")
     [asked] = [one for one in wire.records if one["schema"] == "retrieve.v1"]
     assert asked["query"] == "when does it run"
-    assert (asked["mode"], asked["explain"], asked["since"]) == ("code", True, "2026-01-01T00:00:00Z")
+    assert asked["mode"] == "code"
+    assert asked["explain"] is True
+    assert asked["since"] == "2026-01-01T00:00:00Z"
     assert asked["scope"] == {"user_id": "u1", "project_id": "p1"}
     assert "81.0 %" in page
     assert "<script>alert" not in page

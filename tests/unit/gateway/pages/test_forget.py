@@ -52,14 +52,17 @@ async def test_all_goes_once_the_name_was_typed(
         done = await http.post(page, data={"typed": name})
     assert done.headers["location"] == "/admin?user=ana&notice=forgotten&count=48"
     [sent] = forgotten(wire)
-    assert (sent["scope"], sent["arguments"]) == (scope, arguments)
+    assert sent["scope"] == scope
+    assert sent["arguments"] == arguments
 
 
 async def test_counts_are_of_what_goes(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         await http.get(PROJECT + "&mode=journal")
     [sent] = [one for one in wire.records if one.get("what") == "memories"]
-    assert (sent["scope"]["project_id"], sent["mode"], sent["include_superseded"]) == ("home", "*", True)
+    assert sent["scope"]["project_id"] == "home"
+    assert sent["mode"] == "*"
+    assert sent["include_superseded"] is True
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ async def test_an_edit_of_another_text_than_was_shown_is_a_conflict(wire: FakeWi
     async with pages_over(MemoryService(wire)) as http:
         answer = await http.post(TURN, data={"do": "edit", "text": "new", "text_hash": "of an older text"})
         again = await http.post(TURN, data={"do": "edit", "text": TEXT, "text_hash": "of an older text"})
-    assert (answer.status_code, again.status_code) == (409, 303)
+    assert answer.status_code == 409
+    assert again.status_code == 303
     assert not [topic for topic, _, _ in wire.sent if topic == "turns"]
 
 
@@ -154,7 +155,8 @@ async def test_forgetting_asks_with_what_derives_from_it(wire: FakeWire, store: 
         done = await http.post("/admin/memories/m1/forget?user=ana")
     assert done.headers["location"] == "/admin/memories?user=ana&notice=forgotten&count=2"
     [sent] = [one for one in wire.records if one.get("command") == "forget"]
-    assert (sent["scope"]["project_id"], sent["arguments"]) == ("home", {"memory_id": "m1"})
+    assert sent["scope"]["project_id"] == "home"
+    assert sent["arguments"] == {"memory_id": "m1"}
 
 
 async def test_similar_ones_are_searched_in_its_mode_without_the_text_in_an_address(
@@ -167,7 +169,8 @@ async def test_similar_ones_are_searched_in_its_mode_without_the_text_in_an_addr
     assert "score 0.71" in page
     assert "score 1.00" not in page
     [sent] = [one for one in wire.records if one["schema"] == "retrieve.v1"]
-    assert (sent["mode"], sent["query"]) == ("journal", TEXT)
+    assert sent["mode"] == "journal"
+    assert sent["query"] == TEXT
 
 
 async def test_a_reader_gets_no_forms_and_a_foreign_user_nothing(wire: FakeWire, store: Store) -> None:

@@ -53,7 +53,8 @@ async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, 
     answer = await post(service, "/admin/modes?user=u1&project=p1", fields)
     assert answer.headers["location"] == "/admin/modes?user=u1&project=p1&notice=saved&name=diary"
     [sent] = commands(wire)
-    assert (sent["command"], sent["scope"]) == ("declare_mode", {"user_id": "u1", "project_id": "p1"})
+    assert sent["command"] == "declare_mode"
+    assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
     declared = {"name": "diary", "embedder": "tiny", "description": "evenings", "decay": "slow", "for_project": True}
     assert sent["arguments"] == {**declared, "searchable": True, "private": False}
 
@@ -61,7 +62,8 @@ async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, 
 async def test_a_mode_is_filtered_and_says_so(service: MemoryService, wire: FakeWire) -> None:
     await post(service, "/admin/modes?user=u1", {"name": "journal", "embedder": "tiny", "unsearchable": "1"})
     [sent] = commands(wire)
-    assert (sent["arguments"]["searchable"], sent["arguments"]["private"]) == (False, False)
+    assert sent["arguments"]["searchable"] is False
+    assert sent["arguments"]["private"] is False
     listed = {"modes": [{**MODE, "searchable": False, "private": True}], "embedders": [TINY]}
     wire.results["list_modes"] = {**listed, "user_default": None, "project_default": None}
     async with pages_over(service) as http:
@@ -82,7 +84,8 @@ async def test_a_renamed_mode_stays_picked(service: MemoryService, wire: FakeWir
 
 async def test_a_mode_is_deleted_only_with_its_name(service: MemoryService, wire: FakeWire) -> None:
     refused = await post(service, "/admin/modes/one/journal/delete?user=u1", {"memories": "forget", "confirm": "yes"})
-    assert (refused.status_code, commands(wire)) == (422, [])
+    assert refused.status_code == 422
+    assert commands(wire) == []
     fields = {"memories": "move:general", "confirm": "journal"}
     assert (await post(service, "/admin/modes/one/journal/delete?user=u1", fields)).status_code == 303
     assert commands(wire)[0]["arguments"] == {"name": "journal", "memories": "move:general"}

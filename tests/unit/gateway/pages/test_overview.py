@@ -101,7 +101,8 @@ async def test_an_embedder_is_compared_by_a_job(service: MemoryService, wire: Fa
     assert "+25.0 points" in page
     assert answer.status_code == 303
     sent = wire.records[-1]
-    assert (sent["command"], sent["arguments"]) == ("compare_embedders", {"mode": "code", "all_projects": False})
+    assert sent["command"] == "compare_embedders"
+    assert sent["arguments"] == {"mode": "code", "all_projects": False}
     assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
 
 
@@ -109,7 +110,8 @@ async def test_a_comparison_needs_manage(service: MemoryService, wire: FakeWire)
     reader = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1", "may": ["read"]}),))
     async with pages_over(service, reader) as http:
         answer = await http.post("/admin/comparisons?user=u1", data={"of": "code"})
-    assert (answer.status_code, wire.records) == (403, [])
+    assert answer.status_code == 403
+    assert wire.records == []
 
 
 async def test_the_deployment_shows_users_and_shares(service: MemoryService) -> None:
@@ -185,7 +187,8 @@ def test_many_corrections_are_to_be_acted_on(moved: int, level: str) -> None:
 def test_shares_of_nothing_are_unknown() -> None:
     found = criteria_of_deployment({"several_modes": 0, "corrections": 0, "boundaries": 0, "memories": 0}, None)
     assert {(one.value, one.level) for one in found} == {("-", "unknown")}
-    assert (several_modes(1, 100).level, several_modes(50, 100).level) == ("warn", "good")
+    assert several_modes(1, 100).level == "warn"
+    assert several_modes(50, 100).level == "good"
 
 
 async def test_users_are_paged(wire: FakeWire) -> None:
