@@ -29,9 +29,14 @@ def test_a_preset_is_its_model_as_published(name: str) -> None:
     entry = entries[name]
     assert entries[model_id] is entries[model_id.split("/")[1]] is entry
     local = entry.local
-    assert (local.name, local.dim, local.pooling) == (model_id.split("/")[1], dim, pooling)
-    assert (local.max_tokens, local.model_file, local.normalize) == (max_tokens, file, True)
-    assert (local.query_prefix, local.passage_prefix) == (query_prefix, passage_prefix)
+    assert local.name == model_id.split("/")[1]
+    assert local.dim == dim
+    assert local.pooling == pooling
+    assert local.max_tokens == max_tokens
+    assert local.model_file == file
+    assert local.normalize is True
+    assert local.query_prefix == query_prefix
+    assert local.passage_prefix == passage_prefix
 
 
 def test_presets_are_complete() -> None:
@@ -42,14 +47,18 @@ def test_presets_are_complete() -> None:
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_general_is_exported_in_its_precision_and_never_downloaded(precision: str) -> None:
     entry = build_catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["general"]
-    assert (entry.export, entry.local.precision, entry.hub) == (precision, precision, None)
+    assert entry.export == precision
+    assert entry.local.precision == precision
+    assert entry.hub is None
     assert entry.local.directory == MODELS / f"all-MiniLM-L6-v2-{precision}"
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_multilingual_small_is_exported_in_int8_and_never_downloaded(precision: str) -> None:
     entry = build_catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["multilingual-small"]
-    assert (entry.export, entry.local.precision, entry.hub) == ("int8", "int8", None)
+    assert entry.export == "int8"
+    assert entry.local.precision == "int8"
+    assert entry.hub is None
     assert entry.local.directory == MODELS / "multilingual-e5-small-int8"
 
 
@@ -83,14 +92,25 @@ def test_configured_embedder_keeps_its_settings() -> None:
         max_tokens=9, model_file="small.onnx",
     )  # fmt: skip
     entry = build_catalog(MODELS, {"mine": written}, "int8")["mine"]
-    assert (entry.name, entry.hub, entry.export) == ("mine", None, None)
+    assert entry.name == "mine"
+    assert entry.hub is None
+    assert entry.export is None
     local = entry.local
-    assert (local.name, local.directory, local.dim, local.pooling) == ("mine", Path("/there"), 7, "cls")
-    assert (local.normalize, local.max_tokens, local.model_file) == (False, 9, "small.onnx")
-    assert (local.query_prefix, local.passage_prefix) == ("q", "p")
+    assert local.name == "mine"
+    assert local.directory == Path("/there")
+    assert local.dim == 7
+    assert local.pooling == "cls"
+    assert local.normalize is False
+    assert local.max_tokens == 9
+    assert local.model_file == "small.onnx"
+    assert local.query_prefix == "q"
+    assert local.passage_prefix == "p"
     described = entry.description
-    assert (described.name, described.dim, described.max_tokens) == ("mine", 7, 9)
-    assert (described.query_prefix, described.passage_prefix) == ("q", "p")
+    assert described.name == "mine"
+    assert described.dim == 7
+    assert described.max_tokens == 9
+    assert described.query_prefix == "q"
+    assert described.passage_prefix == "p"
 
 
 def test_configured_embedder_replaces_a_preset() -> None:

@@ -114,14 +114,16 @@ def test_model_that_pools_by_itself_has_no_token_vectors(tmp_path: Path) -> None
         assert encoded.tokens.shape == (0, 0)
     assert query.spans is not None
     assert query.spans.shape == (0, 2)
-    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (None, 0)
+    assert model.fingerprint.tokens is None
+    assert model.fingerprint.token_dim == 0
 
 
 def test_model_without_learned_projection_uses_the_plain_one(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "wide", 200, words=WORDS)
     model = FastembedModel.load(LocalModel("wide", folder, 200, "fp32"))
     plain = TokenProjection.plain(200)
-    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (plain.name, PLAIN_DIM)
+    assert model.fingerprint.tokens == plain.name
+    assert model.fingerprint.token_dim == PLAIN_DIM
     assert model.passage("the red house").tokens.shape == (2, PLAIN_DIM)
 
 
@@ -131,7 +133,8 @@ def test_model_with_learned_projection_uses_it(tmp_path: Path) -> None:
     model, arrays = FastembedModel.load(like), like.learned_arrays()
     assert arrays is not None
     learned = TokenProjection.of(arrays)
-    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (learned.name, learned.dim)
+    assert model.fingerprint.tokens == learned.name
+    assert model.fingerprint.token_dim == learned.dim
     assert model.query("the red house").tokens.shape == (3, learned.dim)
 
 

@@ -55,7 +55,9 @@ def test_pieces_scores_and_sizes_are_read(e5: E5File) -> None:
     assert e5.scores.tolist() == pytest.approx([score for _, score in PIECES])
     assert e5.specials == (0, 1, 2, 3)
     config = e5_config(e5)
-    assert (config["hidden_size"], config["num_hidden_layers"], config["layer_norm_eps"]) == (HIDDEN, LAYERS, 1e-12)
+    assert config["hidden_size"] == HIDDEN
+    assert config["num_hidden_layers"] == LAYERS
+    assert config["layer_norm_eps"] == 1e-12
 
 
 def test_4_bit_embeddings_give_the_states_of_their_floats(e5: E5File) -> None:

@@ -134,7 +134,9 @@ def test_json_schema_is_sent_with_the_request() -> None:
     asked = arguments("json_schema")
     assert asked["messages"][0]["content"] == "Describe."
     given = asked["response_format"]["json_schema"]
-    assert (given["name"], given["strict"], given["schema"]) == ("understanding", True, strict_schema(Understanding))
+    assert given["name"] == "understanding"
+    assert given["strict"] is True
+    assert given["schema"] == strict_schema(Understanding)
 
 
 @pytest.mark.parametrize("way", ["json_object", "prompt"])

@@ -84,8 +84,10 @@ async def test_missing_key_is_reported_and_nothing_is_sent(rig: LanguageModelHar
 async def test_invalid_answer_is_repaired(rig: LanguageModelHarness, behaviour: Behaviour) -> None:
     rig.server.next(behaviour)
     answered = await ask(rig.models())
-    assert (answered.answer.mode, answered.repaired) == ("code", True)
-    assert (answered.tokens_in, answered.tokens_out) == (22, 14)
+    assert answered.answer.mode == "code"
+    assert answered.repaired is True
+    assert answered.tokens_in == 22
+    assert answered.tokens_out == 14
     assert rig.number("answers_total", outcome="repaired") == 1
 
 

@@ -155,9 +155,11 @@ async def test_filtered_fields_are_indexed_and_fingerprints_stored(tmp_path: Pat
     assert isinstance(boundary, KeywordIndexParams)
     assert boundary.is_tenant
     assert isinstance(partition, IntegerIndexParams)
-    assert (partition.lookup, partition.range) == (True, False)
+    assert partition.lookup is True
+    assert partition.range is False
     assert isinstance(time, IntegerIndexParams)
-    assert (time.lookup, time.range) == (False, True)
+    assert time.lookup is False
+    assert time.range is True
     assert (tmp_path / "general.alias").read_text() == SPACE.collection
     kept = (tmp_path / SPACE.collection / FINGERPRINT_FILE).read_text()
     assert Fingerprint.model_validate_json(kept) == SPACE.fingerprint

@@ -83,5 +83,6 @@ async def test_rows_without_packed_vectors_are_named(tmp_path: Path) -> None:
     other.put(SPACE.collection, [(points[1], None), (points[2], None)])
     asked, question = [memory(number) for number in (3, 2, 1)], TextQuestion(QuestionSteps.of(drawn(random, 2)))
     found, unpacked = await score_rows(TokenCache(other), SPACE, question, MemoryFilter("u1"), asked)
-    assert (list(found), unpacked) == ([], [memory(1), memory(2)])
+    assert list(found) == []
+    assert unpacked == [memory(1), memory(2)]
     other.close()

@@ -235,7 +235,8 @@ async def test_another_process_finds_collection_fingerprint_and_alias(server: Se
     index, calls = server
     await index.upsert(SPACE, [POINT])
     created = calls.last("Collections/Create")
-    assert (created.hnsw_config.m, created.hnsw_config.payload_m) == (0, 0)
+    assert created.hnsw_config.m == 0
+    assert created.hnsw_config.payload_m == 0
     calls.names.clear()
     other = over_grpc(index._client._client._grpc_port)  # type: ignore[attr-defined]
     assert await other.spaces() == {SPACE.collection: SPACE.fingerprint}
@@ -259,7 +260,8 @@ async def test_settings_put_originals_on_disk_and_search_quantised_copies(tmp_pa
     async with served(tmp_path, storage=storage) as (index, calls):
         await index.upsert(SPACE, [POINT])
         vectors = calls.last("Collections/Create").vectors_config.params_map.map
-        assert (vectors["pooled"].on_disk, vectors["tokens"].on_disk) == (False, True)
+        assert vectors["pooled"].on_disk is False
+        assert vectors["tokens"].on_disk is True
         assert all(one.quantization_config.scalar.always_ram for one in vectors.values())
         assert ids(await index.search(SPACE, X, EVERYTHING, 5)) == [memory(1)]
         [query] = calls.last("Points/QueryBatch").query_points

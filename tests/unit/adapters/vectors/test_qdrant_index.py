@@ -153,9 +153,14 @@ async def test_filtered_fields_are_indexed_before_data_arrives(index: QdrantInde
     await index.upsert(SPACE, [POINT])
     indexes = {asked.body["field_name"]: asked.body["field_schema"] for asked in stub.asked if "/index" in asked.line}
     tenant, partition, time = (indexes.pop(name) for name in ("boundary", "partition", "occurred_ms"))
-    assert (tenant["type"], tenant["is_tenant"]) == ("keyword", True)
-    assert (partition["type"], partition["lookup"], partition["range"]) == ("integer", True, False)
-    assert (time["type"], time["lookup"], time["range"]) == ("integer", False, True)
+    assert tenant["type"] == "keyword"
+    assert tenant["is_tenant"] is True
+    assert partition["type"] == "integer"
+    assert partition["lookup"] is True
+    assert partition["range"] is False
+    assert time["type"] == "integer"
+    assert time["lookup"] is False
+    assert time["range"] is True
     assert {name: schema["type"] for name, schema in indexes.items()} == dict.fromkeys(
         ("mode", "type", "scope.user_id"), "keyword"
     )
@@ -204,12 +209,15 @@ async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, st
         stub.asked.clear()
         await index.search(space, ONES, EVERYTHING, 5)
         [query] = stub.asked[0].body["searches"]
-        assert (query.get("using"), query["params"]["exact"]) == (name, True)
+        assert query.get("using") == name
+        assert query["params"]["exact"] is True
     await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5)
     await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
     [over_all], [over_one] = stub.asked[-2].body["searches"], stub.asked[-1].body["searches"]
     assert over_all["params"]["exact"]
-    assert (over_all["using"], over_all["query"], over_all["limit"]) == ("tokens", {"nearest": ROWS.tolist()}, 6)
+    assert over_all["using"] == "tokens"
+    assert over_all["query"] == {"nearest": ROWS.tolist()}
+    assert over_all["limit"] == 6
     assert {"has_id": [ID]} in over_one["filter"]["must"]
     assert {"has_id": [ID]} not in over_all["filter"]["must"]
 
