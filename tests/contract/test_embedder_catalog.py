@@ -139,7 +139,8 @@ async def test_embedder_has_descriptions_by_preset_model_and_own_name(
 ) -> None:
     described = stage.embedders.described(name)
     assert described
-    assert (described.name, described.dim) == (canonical, dim)
+    assert described.name == canonical
+    assert described.dim == dim
 
 
 async def test_every_embedder_is_available_once_with_what_it_reads_and_weighs(stage: EmbeddersUnderTest) -> None:
@@ -213,12 +214,14 @@ async def test_mode_query_prefix_applies_to_its_queries_only(stage: EmbeddersUnd
 async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: EmbeddersUnderTest) -> None:
     own = await stage.ready(mode("prefixed"))
     bare = stage.embedders.of(mode("prefixed", query_prefix="", passage_prefix=""))
-    assert (own.fingerprint.passage_prefix, bare.fingerprint.passage_prefix) == ("passage: ", "")
+    assert own.fingerprint.passage_prefix == "passage: "
+    assert bare.fingerprint.passage_prefix == ""
     assert close(await own.passage("the house"), await bare.passage("passage: the house"))
     assert close(await own.query("the house"), await bare.query("query: the house"))
     described = stage.embedders.described("prefixed")
     assert described
-    assert (described.query_prefix, described.passage_prefix) == ("query: ", "passage: ")
+    assert described.query_prefix == "query: "
+    assert described.passage_prefix == "passage: "
 
 
 async def test_modes_with_equal_passage_prefix_share_one_inference(stage: EmbeddersUnderTest) -> None:

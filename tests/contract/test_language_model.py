@@ -81,7 +81,9 @@ async def test_answer_has_the_requested_type(world: ModelUnderTest) -> None:
 
 async def test_answer_names_its_profile_prompt_and_token_counts(world: ModelUnderTest) -> None:
     answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
-    assert (answered.profile, answered.prompt, answered.repaired) == ("default", "understand-1", False)
+    assert answered.profile == "default"
+    assert answered.prompt == "understand-1"
+    assert answered.repaired is False
     assert answered.tokens_in > 0
     assert answered.tokens_out > 0
 
@@ -132,7 +134,8 @@ async def test_status_counts_calls_and_keeps_the_last_error(world: ModelUnderTes
     assert before["calls"] == 1
     assert before["failures"] == 0
     assert before["last_error"] is None
-    assert (after["calls"], after["failures"]) == (2, 1)
+    assert after["calls"] == 2
+    assert after["failures"] == 1
     assert after["state"] != "closed"
     assert after["last_error"]
 
