@@ -165,11 +165,9 @@ async def test_record_with_another_key_is_moved(tenants: InMemoryPipeline) -> No
         found = await sent(tenants, tenants.names.retrieve, asked, key=key, partition=wrong)
         assert [hit["text"] for hit in found["result"]["hits"]] == [f"The kettle of {user} is blue."]
         written, moved = tenants.topics.records(tenants.names.turns)[-2:]
-        assert (moved.partition, moved.key, moved.timestamp_ms) == (
-            right,
-            f"acme/{user}".encode(),
-            written.timestamp_ms,
-        )
+        assert moved.partition == right
+        assert moved.key == f"acme/{user}".encode()
+        assert moved.timestamp_ms == written.timestamp_ms
         assert (await member(tenants, "globex", user).retrieve("kettle")).hits == ()
     assert tenants.dead_letters() == []
 
@@ -202,7 +200,8 @@ async def test_write_without_a_boundary_field_is_a_dead_letter(tenants: InMemory
     turn = {"schema": "turn.v1", "conversation_id": "c1", "role": "user", "content": "x", "scope": {"user_id": "a"}}
     reply = await sent(tenants, tenants.names.turns, turn)
     await tenants.topics.settled()
-    assert (reply["error"]["code"], reply["error"]["field"]) == ("invalid_value", "scope.organization_id")
+    assert reply["error"]["code"] == "invalid_value"
+    assert reply["error"]["field"] == "scope.organization_id"
     [letter] = tenants.dead_letters()
     assert letter.value == json.dumps(turn).encode()
 
@@ -275,7 +274,8 @@ async def test_scopes_without_users_belong_to_an_organization(tmp_path: Path) ->
         assert len((await globex.get_intention()).goals) == 1
         refused = {"schema": "retrieve.v1", "scope": {"organization_id": "acme", "user_id": "a"}, "query": "x"}
         reply = await sent(pipeline, pipeline.names.retrieve, refused)
-        assert (reply["error"]["code"], reply["error"]["field"]) == ("unknown_scope_field", "scope.user_id")
+        assert reply["error"]["code"] == "unknown_scope_field"
+        assert reply["error"]["field"] == "scope.user_id"
 
 
 async def test_users_within_an_organization_are_scopes_where_it_is_the_boundary(tmp_path: Path) -> None:

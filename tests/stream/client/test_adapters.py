@@ -97,10 +97,12 @@ async def test_langgraph_store_puts_gets_searches_and_deletes(memory: MemoryCall
     await store.aput(("users", "a/b"), "kettle", {"text": "The kettle is green.", "size": 3})
     kettle = await store.aget(("users", "a/b"), "kettle")
     assert kettle is not None
-    assert (kettle.value, kettle.key) == ({"text": "The kettle is green.", "size": 3}, "kettle")
+    assert kettle.value == {"text": "The kettle is green.", "size": 3}
+    assert kettle.key == "kettle"
     assert kettle.updated_at >= kettle.created_at
     found = await store.asearch(("users",), query="kettle")
-    assert (found[0].key, found[0].namespace) == ("kettle", ("users", "a/b"))
+    assert found[0].key == "kettle"
+    assert found[0].namespace == ("users", "a/b")
     assert [one.key for one in await store.asearch(("users",), filter={"size": {"$gt": 3}})] == ["lamp"]
     assert await store.alist_namespaces() == [("shops",), ("users", "a/b")]
     assert await store.alist_namespaces(suffix=("*", "a/b")) == [("users", "a/b")]

@@ -21,14 +21,20 @@ async def test_turn_and_its_hit_are_typed(memory: MemoryCalls) -> None:
         turn_id="t-17",
         metadata={"source": "chat"},
     )
-    assert (said.turn_id, said.version, said.duplicate) == ("t-17", 1, False)
+    assert said.turn_id == "t-17"
+    assert said.version == 1
+    assert said.duplicate is False
     assert Written.parse(said.read_after) == (said.partition, said.offset)
     answer = await memory.retrieve("where do we deploy?", explain=True, since="2026-01-01T00:00:00Z")
     [hit] = answer.hits
-    assert (hit.memory_id, hit.speaker, hit.occurred_at) == (said.memory_id, "Ana", "2026-03-01T09:30:00Z")
+    assert hit.memory_id == said.memory_id
+    assert hit.speaker == "Ana"
+    assert hit.occurred_at == "2026-03-01T09:30:00Z"
     assert hit.scores is not None
     record = await memory.get_memory(hit.memory_id)
-    assert (record.text, record.metadata, record.versions[0].current) == (hit.text, {"source": "chat"}, True)
+    assert record.text == hit.text
+    assert record.metadata == {"source": "chat"}
+    assert record.versions[0].current is True
 
 
 async def test_hit_of_a_long_turn_names_the_passage_that_answers(memory: MemoryCalls) -> None:
@@ -43,7 +49,8 @@ async def test_edit_and_duplicate_are_told_apart(memory: MemoryCalls) -> None:
     await memory.remember("The kettle is blue.", turn_id="t")
     assert (await memory.remember("The kettle is blue.", turn_id="t")).duplicate
     edited = await memory.remember("The kettle is red.", turn_id="t")
-    assert (edited.version, edited.duplicate) == (2, False)
+    assert edited.version == 2
+    assert edited.duplicate is False
 
 
 async def test_warnings_come_with_the_answer(memory: MemoryCalls) -> None:
@@ -63,7 +70,8 @@ async def test_another_clients_write_is_read_after(memory: MemoryCalls, pipeline
     for read in (memory.retrieve("x", read_after=foreign), memory.list_memories(read_after=foreign)):
         with pytest.raises(MemoryServiceError) as refused:
             await read
-        assert (refused.value.code, refused.value.field) == ("invalid_value", "read_after")
+        assert refused.value.code == "invalid_value"
+        assert refused.value.field == "read_after"
 
 
 async def test_users_are_asked_together_and_never_mixed_up(memory: MemoryCalls) -> None:
@@ -92,7 +100,8 @@ async def test_lists_are_filtered_and_paged(memory: MemoryCalls) -> None:
     texts = [one.text async for one in memory.iter_memories(page_size=2, order="oldest", role="assistant")]
     assert texts == [f"Remark {hour}" for hour in range(5)]
     page = await memory.list_memories(types=["episodic"], contains="REMARK", since="2026-03-01T03:00:00Z")
-    assert (page.total, [one.text for one in page.items]) == (2, ["Remark 4", "Remark 3"])
+    assert page.total == 2
+    assert [one.text for one in page.items] == ["Remark 4", "Remark 3"]
     assert [one.turns async for one in memory.iter_conversations()] == [4, 2]
 
 

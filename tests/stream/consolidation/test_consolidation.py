@@ -23,7 +23,8 @@ async def test_repeated_turns_are_summarised_once(pipeline: InMemoryPipeline) ->
     assert [(one["op"], one["memory_id"]) for one in first["diff"]] == [("distil", memory.memory_id)]
     assert {one.memory_id for one in memory.evidence} == set(first["superseded"])
     second = await consolidate(pipeline)
-    assert (second["created"], second["superseded"]) == ([], [])
+    assert second["created"] == []
+    assert second["superseded"] == []
     assert len(of_origin(pipeline, "distilled")) == 1
 
 
@@ -38,7 +39,9 @@ async def test_only_turns_of_one_scope_and_mode_are_summarised_together(pipeline
     result = await consolidate(pipeline, project_id="p1")
     [memory] = of_origin(pipeline, "distilled")
     assert result["created"] == [memory.memory_id]
-    assert (memory.scope["project_id"], memory.mode, len(memory.evidence)) == ("p1", "garden", 3)
+    assert memory.scope["project_id"] == "p1"
+    assert memory.mode == "garden"
+    assert len(memory.evidence) == 3
     assert (await consolidate(pipeline, project_id="p2"))["created"] == []
 
 
@@ -56,7 +59,9 @@ async def test_superseded_memory_is_found_only_on_demand(pipeline: InMemoryPipel
     [memory] = of_origin(pipeline, "distilled")
     hits = (await pipeline.retrieve("watered the tomatoes"))["result"]["hits"]
     assert [hit["memory_id"] for hit in hits] == [memory.memory_id]
-    assert (hits[0]["turn_id"], hits[0]["role"], hits[0]["type"]) == (None, None, "semantic")
+    assert hits[0]["turn_id"] is None
+    assert hits[0]["role"] is None
+    assert hits[0]["type"] == "semantic"
     assert {one["turn_id"] for one in hits[0]["evidence"]} == {turn.turn_id for turn in of_origin(pipeline, "said")}
     found = (await pipeline.retrieve("watered the tomatoes", include_superseded=True, top_k=100))["result"]["hits"]
     assert superseded <= {hit["memory_id"] for hit in found}
@@ -88,7 +93,8 @@ async def test_finished_run_is_published_on_its_topic(pipeline: InMemoryPipeline
     result = await consolidate(pipeline)
     last = json.loads(pipeline.topics.records(pipeline.names.consolidated)[-1].value or b"")
     assert last["schema"] == "consolidated.v1"
-    assert (last["created"], last["diff"]) == (result["created"], result["diff"])
+    assert last["created"] == result["created"]
+    assert last["diff"] == result["diff"]
 
 
 def answering(text: str, confidence: float = 0.8) -> Any:

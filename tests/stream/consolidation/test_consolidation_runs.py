@@ -28,7 +28,8 @@ async def test_run_is_bounded_and_the_next_continues(tmp_path: Path) -> None:
         await remember_many(pipeline, 4)
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
-        assert (reply["result"]["created"], reply["result"]["modes"]["general"]["left"]) == ([], 1)
+        assert reply["result"]["created"] == []
+        assert reply["result"]["modes"]["general"]["left"] == 1
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 60.0})
     async with pipeline.running():
         assert len((await consolidate(pipeline))["created"]) == 1
@@ -40,7 +41,8 @@ async def test_health_reports_a_running_consolidation(pipeline: InMemoryPipeline
     running = asyncio.create_task(consolidate(pipeline))
     await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
     [shown] = (await pipeline.command("health"))["result"]["jobs"]
-    assert (shown["command"], shown["mode"]) == ("consolidate", None)
+    assert shown["command"] == "consolidate"
+    assert shown["mode"] is None
     pipeline.index.up()
     assert len((await running)["created"]) == 1
 
@@ -98,8 +100,10 @@ async def test_run_that_had_ended_is_answered_again_as_before(tmp_path: Path) ->
     async with pipeline.running():
         await pipeline.topics.settled()
     first, again = (json.loads(one.value or b"") for one in runs_told(pipeline))
-    assert (again["created"], again["superseded"]) == (first["created"], first["superseded"])
-    assert (len(again["created"]), end_state(pipeline)) == (len(SUBJECTS), before)
+    assert again["created"] == first["created"]
+    assert again["superseded"] == first["superseded"]
+    assert len(again["created"]) == len(SUBJECTS)
+    assert end_state(pipeline) == before
 
 
 async def test_run_that_had_ended_distils_nothing_of_what_was_forgotten_since(tmp_path: Path) -> None:
@@ -114,7 +118,8 @@ async def test_run_that_had_ended_distils_nothing_of_what_was_forgotten_since(tm
     pipeline.topics.forget_acknowledged(1, [pipeline.names.consolidate])
     async with pipeline.running():
         await pipeline.topics.settled()
-        assert (len(runs_told(pipeline)), end_state(pipeline)) == (2, before)
+        assert len(runs_told(pipeline)) == 2
+        assert end_state(pipeline) == before
         # What a run that was asked for anew does distil.
         assert len((await consolidate(pipeline))["superseded"]) == 3
 

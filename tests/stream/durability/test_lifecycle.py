@@ -64,7 +64,8 @@ async def test_forgotten_memories_are_not_found_and_do_not_return(pipeline: InMe
         assert (await pipeline.command("forget", **selector))["result"] == {"forgotten": 0}
     for text in ("violin", "an edited violin"):
         again = await pipeline.ask(pipeline.names.turns, turn_message(text, "violin"))
-        assert (again["status"], [one["code"] for one in again["warnings"]]) == ("ok", ["forgotten"])
+        assert again["status"] == "ok"
+        assert [one["code"] for one in again["warnings"]] == ["forgotten"]
     await remember_turns(pipeline, "a new one")
     assert sorted(await pipeline.texts("violin cello drum new")) == ["a new one", "drum"]
     assert (await pipeline.command("health"))["result"]["modes"]["general"]["eligible"] == 2
@@ -97,7 +98,9 @@ async def test_rebuild_replaces_every_vector_and_serves_the_old_until_then(pipel
     await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
     assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
     [shown] = (await pipeline.command("health"))["result"]["jobs"]
-    assert (shown["command"], shown["mode"], shown["total"]) == ("rebuild", "general", 250)
+    assert shown["command"] == "rebuild"
+    assert shown["mode"] == "general"
+    assert shown["total"] == 250
     pipeline.index.up()
     result = await rebuilding
     assert counted(result) == {"processed": 250}
@@ -143,7 +146,8 @@ async def test_job_in_a_mode_of_another_project_is_refused(pipeline: InMemoryPip
     await pipeline.command("declare_mode", project="p2", name="code", embedder="tiny32", for_project=True)
     await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"}, mode="code")
     refused = await pipeline.command("rebuild", mode="code")
-    assert (refused["error"]["code"], refused["error"]["field"]) == ("unknown_mode", "arguments.mode")
+    assert refused["error"]["code"] == "unknown_mode"
+    assert refused["error"]["field"] == "arguments.mode"
     for how in ({"project": "p2"}, {"all_projects": True}):
         assert counted(await job(pipeline, "rebuild", mode="code", **how)) == {"processed": 1}
     pipeline.clock.forward(60)
@@ -215,8 +219,10 @@ async def test_reconcile_adds_missing_and_removes_orphaned_vectors(pipeline: InM
         )
         await pipeline.index.upsert(where, [point])
     result = await job(pipeline, "reconcile")
-    assert (counted(result), result["orphans"]) == ({"processed": 1, "skipped": 1, "stale_cleared": 1}, 2)
-    assert (await points(pipeline), await points(pipeline, "lost", "tiny32")) == (3, 0)
+    assert counted(result) == {"processed": 1, "skipped": 1, "stale_cleared": 1}
+    assert result["orphans"] == 2
+    assert await points(pipeline) == 3
+    assert await points(pipeline, "lost", "tiny32") == 0
     assert counted(await job(pipeline, "reconcile")) == {"skipped": 2}
 
 

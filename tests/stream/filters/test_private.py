@@ -66,7 +66,8 @@ async def test_private_turn_is_found_and_in_contexts_and_in_no_prompt(pipeline: 
     assert prompts_with(pipeline, MARK) == 0, "nor as a recent turn of the next one"
     assert pipeline.memory(ADDRESS).reading.status == "rules"
     [hit, _] = (await pipeline.retrieve("what is my address?"))["result"]["hits"]
-    assert (hit["text"], hit["private"]) == (ADDRESS, True)
+    assert hit["text"] == ADDRESS
+    assert hit["private"] is True
     assert MARK in str((await pipeline.assemble("what is my address?"))["result"]["messages"])
     listed = {one["text"]: one for one in (await pipeline.list_page())["result"]["items"]}
     assert listed[ADDRESS]["private"] is True
@@ -95,7 +96,8 @@ async def test_turns_of_a_private_mode_are_in_no_prompt(pipeline: InMemoryPipeli
     await until_read(pipeline)
     assert prompts_with(pipeline, MARK) == 0
     record = (await pipeline.command("get_memory", memory_id=moved["memory_id"]))["result"]
-    assert (record["private"], record["own_visibility"]) == (True, {"searchable": True, "private": False})
+    assert record["private"] is True
+    assert record["own_visibility"] == {"searchable": True, "private": False}
     await pipeline.command("declare_mode", name="health", embedder="tiny32", private=False)
     await until_read(pipeline)
     assert prompts_with(pipeline, MARK) == 1

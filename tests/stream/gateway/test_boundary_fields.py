@@ -137,7 +137,8 @@ async def test_forgetting_one_user_needs_its_name_and_leaves_the_other(tmp_path:
         for confirm in ("a", "acme", "globex/a"):
             assert (await gateway.ask("DELETE", A, params={"confirm": confirm})).status_code == 422
         forgotten = await gateway.ask("DELETE", A, params={"confirm": "acme/a"})
-        assert (forgotten.status_code, forgotten.json()["forgotten"] > 0) == (200, True)
+        assert forgotten.status_code == 200
+        assert forgotten.json()["forgotten"] > 0
         assert await found(gateway, A) == []
         assert await found(gateway, B) == ["The kettle of globex is red."]
 
@@ -160,7 +161,8 @@ async def test_what_names_no_boundary_is_refused(tmp_path: Path) -> None:
         for name in ("a", "acme", "acme%2Fa%2Fb", "acme%2F", "%2Fa", "acme%2F%2541"):
             for method, rest, how in REQUESTS:
                 answer = await gateway.ask(method, f"/v1/users/{name}{rest}", **how)
-                assert (answer.status_code, answer.json()["code"]) == (422, "invalid_value"), (method, rest)
+                assert answer.status_code == 422, (method, rest)
+                assert answer.json()["code"] == "invalid_value", (method, rest)
                 assert "organization_id/user_id" in answer.json()["detail"]
         assert gateway.wire.sent == []
 
@@ -186,7 +188,8 @@ async def test_place_of_another_user_is_refused(tmp_path: Path) -> None:
         assert await found(gateway, path, read_after=place) == ["The kettle is blue."]
         asked = {"query": "kettle", "read_after": foreign}
         answer = await gateway.ask("POST", f"{path}/memories/search", json=asked)
-        assert (answer.status_code, answer.json()["field"]) == (422, "read_after")
+        assert answer.status_code == 422
+        assert answer.json()["field"] == "read_after"
 
 
 async def test_users_are_listed_by_what_a_key_may_see(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ async def test_a_turn_is_found_edited_and_forgotten(http: httpx.AsyncClient) -> 
     [hit] = (await http.post(f"{USER}/memories/search", json=search)).json()["hits"]
     assert hit["memory_id"] == said["memory_id"]
     edited = (await http.patch(path, json={"text": "The lamp is in the attic."})).json()
-    assert (edited["text"], edited["version"]) == ("The lamp is in the attic.", 2)
+    assert edited["text"] == "The lamp is in the attic."
+    assert edited["version"] == 2
     assert (await http.delete(path)).json()["forgotten"] >= 1
     assert (await http.get(path)).status_code == 404
 
@@ -61,7 +62,9 @@ async def test_an_export_is_an_import(http: httpx.AsyncClient) -> None:
     lines = [json.loads(line) for line in exported.text.splitlines()]
     assert [(one["turn_id"], one["scope"]["project_id"]) for one in lines] == [("t1", "default"), ("t2", "p2")]
     assert lines[0]["resources"] == [resource]
-    assert (lines[0]["metadata"], lines[0]["importance"], lines[0]["mode"]) == ({"n": 1}, 0.5, "general")
+    assert lines[0]["metadata"] == {"n": 1}
+    assert lines[0]["importance"] == 0.5
+    assert lines[0]["mode"] == "general"
     bodies = [{**line, "project_id": line["scope"]["project_id"]} for line in lines]
     turns = [{name: value for name, value in one.items() if name not in ("schema", "scope")} for one in bodies]
     again = await http.post(f"{USER}/turns", json={"turns": turns})
@@ -75,7 +78,8 @@ async def test_a_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
     first = (await http.get(f"{USER}/memories?limit=3")).json()
     second = (await http.get(f"{USER}/memories", params={"limit": 3, "cursor": first["next"]})).json()
     assert [one["text"] for one in first["items"] + second["items"]] == [f"Remark {n}." for n in (4, 3, 2, 1, 0)]
-    assert (first["total"], second["next"]) == (5, None)
+    assert first["total"] == 5
+    assert second["next"] is None
 
 
 async def test_a_job_that_is_left_alone_answers_later(http: httpx.AsyncClient) -> None:
@@ -93,22 +97,30 @@ async def test_filters_are_set_shown_and_exported(http: httpx.AsyncClient) -> No
     said = await say(http, "The safe code is 4711.", private=True)
     path = f"{USER}/memories/{said['memory_id']}"
     changed = (await http.patch(path, json={"searchable": False})).json()
-    assert (changed["searchable"], changed["private"]) == (False, True)
+    assert changed["searchable"] is False
+    assert changed["private"] is True
     assert (await http.post(f"{USER}/memories/search", json={"query": "safe code"})).json()["hits"] == []
     [listed] = (await http.get(f"{USER}/memories")).json()["items"]
-    assert (listed["searchable"], listed["private"], listed["embedding_status"]) == (False, True, "not_applicable")
+    assert listed["searchable"] is False
+    assert listed["private"] is True
+    assert listed["embedding_status"] == "not_applicable"
     [line] = [json.loads(line) for line in (await http.get(f"{USER}/export")).text.splitlines()]
-    assert (line["searchable"], line["private"]) == (False, True)
+    assert line["searchable"] is False
+    assert line["private"] is True
     edited = (await http.patch(path, json={"text": "The safe code is 1174."})).json()
-    assert (edited["searchable"], edited["private"]) == (False, True)
+    assert edited["searchable"] is False
+    assert edited["private"] is True
     two = await http.patch(path, json={"searchable": True, "text": "Both."})
-    assert (two.status_code, two.json()["code"]) == (422, "invalid_value")
+    assert two.status_code == 422
+    assert two.json()["code"] == "invalid_value"
 
 
 async def test_mode_is_declared_with_filters(http: httpx.AsyncClient) -> None:
     body = {"embedder": "tiny32", "searchable": False, "private": True}
     declared = (await http.put(f"{USER}/modes/vault", json=body)).json()
-    assert (declared["searchable"], declared["private"]) == (False, True)
+    assert declared["searchable"] is False
+    assert declared["private"] is True
     said = await say(http, "The vault is green.", mode="vault")
     record = (await http.get(f"{USER}/memories/{said['memory_id']}")).json()
-    assert (record["searchable"], record["own_visibility"]["searchable"]) == (False, True)
+    assert record["searchable"] is False
+    assert record["own_visibility"]["searchable"] is True

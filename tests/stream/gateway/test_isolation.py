@@ -90,7 +90,8 @@ async def test_place_and_cursor_of_another_user_show_nothing(gateway: GuardedGat
     answer = await gateway.ask(
         "POST", "/v1/users/u1/memories/search", "owner", json={"query": "x", "read_after": place}
     )
-    assert (answer.status_code, answer.json()["field"]) == (422, "read_after")
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "read_after"
 
 
 async def test_users_and_totals_are_those_that_the_key_may_see(gateway: GuardedGateway) -> None:
@@ -117,7 +118,9 @@ async def test_key_of_one_project_meets_no_other_project(gateway: GuardedGateway
         assert answer.status_code == 403, (method, path, answer.text)
     for path in ("/memories?project_id=*", "/conversations?project_id=*", "/projects?project_id=*", "/export"):
         answer = await gateway.ask("GET", "/v1/users/u1" + path, "of_one_project")
-        assert (answer.status_code, "quince" in answer.text, '"default"' in answer.text) == (200, False, False), path
+        assert answer.status_code == 200, path
+        assert "quince" not in answer.text, path
+        assert '"default"' not in answer.text, path
     answers = [await gateway.ask("GET", f"/v1/users/u1/memories/{one}", "of_one_project") for one in (hidden, MISSING)]
     assert likeness(answers[0], hidden) == likeness(answers[1], MISSING)
     assert answers[0].status_code == 404
@@ -166,7 +169,8 @@ async def test_file_of_keys_may_break_change_and_go(
 async def test_what_is_no_key_is_refused_alike(gateway: GuardedGateway) -> None:
     for name, value in NO_KEYS:
         answer = await gateway.http.get("/v1/me", headers=[(name.encode(), value.encode())])
-        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), (name, value)
+        assert answer.status_code == 401, (name, value)
+        assert answer.json()["code"] == "unauthenticated", (name, value)
         assert answer.headers["www-authenticate"] == "Bearer"
         assert "ms_owner" not in answer.text
 
@@ -192,7 +196,8 @@ async def test_rates_are_of_one_key(tmp_path: Path, keys: Path) -> None:
     limits = Limits(**{**UNLIMITED.model_dump(), "reads_per_second": 0.5})
     async with pipeline_with_grants(tmp_path).running() as pipeline, gateway_of(pipeline, keys, limits) as gateway:
         first, second = [await gateway.ask("GET", "/v1/me", "owner") for _ in range(2)]
-        assert (first.status_code, second.status_code) == (200, 429)
+        assert first.status_code == 200
+        assert second.status_code == 429
         assert second.json()["code"] == "too_many_requests"
         assert int(second.headers["retry-after"]) >= 1
         assert (await gateway.ask("GET", "/v1/me", "reader")).status_code == 200

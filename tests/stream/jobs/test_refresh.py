@@ -34,12 +34,21 @@ async def test_turns_from_before_a_profile_are_understood_as_if_it_had_been_ther
         await settled(pipeline)
         assert pipeline.language.asked == [], "nothing is understood again by itself"
         first, warnings = await refreshed(pipeline, max_calls=3)
-        assert (first["by"], first["total"], first["processed"], first["remaining"]) == ("default", TURNS, 3, TURNS - 3)
-        assert (first["calls"], first["tokens"], warnings) == (3, 6, ["unfinished"])
+        assert first["by"] == "default"
+        assert first["total"] == TURNS
+        assert first["processed"] == 3
+        assert first["remaining"] == TURNS - 3
+        assert first["calls"] == 3
+        assert first["tokens"] == 6
+        assert warnings == ["unfinished"]
         second, warnings = await refreshed(pipeline)
-        assert (second["processed"], second["remaining"], warnings) == (TURNS - 3, 0, [])
+        assert second["processed"] == TURNS - 3
+        assert second["remaining"] == 0
+        assert warnings == []
         third, _ = await refreshed(pipeline)
-        assert (third["total"], third["items_added"], third["calls"]) == (0, 0, 0)
+        assert third["total"] == 0
+        assert third["items_added"] == 0
+        assert third["calls"] == 0
         assert len(pipeline.language.asked) == TURNS
         assert await state(pipeline) == expected
     added = {*first["added"], *second["added"]}
@@ -83,7 +92,9 @@ async def test_killed_refresh_goes_on_and_counts_everything_once(tmp_path: Path,
         found = (await pipeline.command("get_job", job_id=last["job_id"]))["result"]
         again, _ = await refreshed(pipeline)
         result = found["result"]
-        assert (result["processed"], result["calls"], again["total"]) == (TURNS, TURNS, 0)
+        assert result["processed"] == TURNS
+        assert result["calls"] == TURNS
+        assert again["total"] == 0
         assert set(result["added"]) == items(pipeline).keys() - before.keys()
         assert set(result["removed"]) == before.keys() - items(pipeline).keys()
         assert {one.reading.prompt for one in turns(pipeline)} == {OTHER_PROMPT}
@@ -94,7 +105,9 @@ async def test_budget_of_tokens_leaves_the_rest_for_the_next_call(tmp_path: Path
     pipeline = with_profile(await prepared(tmp_path / "before"))
     async with pipeline.running():
         result, warnings = await refreshed(pipeline, max_tokens=10)
-        assert (result["processed"], result["remaining"], warnings) == (0, TURNS, ["unfinished"])
+        assert result["processed"] == 0
+        assert result["remaining"] == TURNS
+        assert warnings == ["unfinished"]
         assert pipeline.language.asked == []
         reply = await pipeline.command("refresh", max_tokens=4500)
         assert 0 < reply["result"]["processed"] < TURNS
@@ -106,7 +119,8 @@ async def test_deployments_limits_can_be_lowered_and_not_raised(tmp_path: Path) 
     pipeline.settings = pipeline.settings.model_copy(update={"refresh_calls": 2})
     async with pipeline.running():
         result, _ = await refreshed(pipeline, max_calls=100)
-        assert (result["calls"], result["remaining"]) == (2, TURNS - 2)
+        assert result["calls"] == 2
+        assert result["remaining"] == TURNS - 2
         assert (await pipeline.command("refresh", max_calls=0))["error"]["field"] == "arguments.max_calls"
 
 
@@ -118,10 +132,14 @@ async def test_model_that_is_away_ends_the_job_and_the_next_one_goes_on(
     async with pipeline.running():
         pipeline.language.become("down")
         result, warnings = await refreshed(pipeline)
-        assert (result["processed"], result["remaining"], warnings) == (0, TURNS, ["unfinished"])
+        assert result["processed"] == 0
+        assert result["remaining"] == TURNS
+        assert warnings == ["unfinished"]
         pipeline.language.become("ok")
         result, warnings = await refreshed(pipeline)
-        assert (result["processed"], result["remaining"], warnings) == (TURNS, 0, [])
+        assert result["processed"] == TURNS
+        assert result["remaining"] == 0
+        assert warnings == []
 
 
 async def test_invalid_answers_change_nothing_and_are_not_asked_for_again(tmp_path: Path) -> None:
@@ -130,8 +148,13 @@ async def test_invalid_answers_change_nothing_and_are_not_asked_for_again(tmp_pa
         before = await state(pipeline)
         pipeline.language.become("wrong")
         result, warnings = await refreshed(pipeline)
-        assert (result["processed"], result["failed"], result["remaining"], warnings) == (0, TURNS, 0, [])
-        assert (result["items_added"], result["items_removed"], result["items_changed"]) == (0, 0, 0)
+        assert result["processed"] == 0
+        assert result["failed"] == TURNS
+        assert result["remaining"] == 0
+        assert warnings == []
+        assert result["items_added"] == 0
+        assert result["items_removed"] == 0
+        assert result["items_changed"] == 0
         assert await state(pipeline) == before
         assert (await refreshed(pipeline))[0]["calls"] == 0
 
@@ -148,7 +171,9 @@ async def test_turns_of_an_earlier_revision_are_understood_again_once(tmp_path: 
         await pipeline.command("edit_pipeline", edits=[candidates])
         assert (await refreshed(pipeline))[0]["total"] == 0
         result, _ = await refreshed(pipeline, before_revision=2)
-        assert (result["processed"], result["items_added"], result["items_removed"]) == (TURNS, 0, 0)
+        assert result["processed"] == TURNS
+        assert result["items_added"] == 0
+        assert result["items_removed"] == 0
         assert (await refreshed(pipeline, before_revision=2))[0]["total"] == 0
         assert {(one.revision, one.reading.revision) for one in turns(pipeline)} == {(0, 2)}
 
@@ -178,8 +203,10 @@ async def test_correction_and_chosen_mode_stay_and_pending_turns_are_left(tmp_pa
         kept = {one.memory_id: one for one in turns(pipeline)}
         interaction = kept[first.memory_id].reading.interaction
         assert interaction is not None
-        assert (interaction.mode, kept[first.memory_id].reading.is_corrected) == ("LEARNING", True)
-        assert (kept[second.memory_id].mode, kept[second.memory_id].reading.model) == ("code", "default")
+        assert interaction.mode == "LEARNING"
+        assert kept[first.memory_id].reading.is_corrected
+        assert kept[second.memory_id].mode == "code"
+        assert kept[second.memory_id].reading.model == "default"
         shown = [
             prompt for prompt in pipeline.language.asked if "The kettle is blue." in prompt.user.rsplit("turn\n")[-1]
         ]
@@ -195,7 +222,9 @@ async def test_turn_forgotten_while_the_model_is_asked_stays_forgotten(tmp_path:
         await pipeline.ask(pipeline.names.commands, FORGET_USER)
         pipeline.language.released.set()
         result = (await running)["result"]
-        assert (result["processed"], result["remaining"], result["items_added"]) == (0, 0, 0)
+        assert result["processed"] == 0
+        assert result["remaining"] == 0
+        assert result["items_added"] == 0
         await pipeline.topics.settled()
         assert list(pipeline.memories.all()) == []
 
@@ -205,7 +234,10 @@ async def test_without_a_model_rules_of_this_release_read_turns_again(tmp_path: 
     async with pipeline.running():
         expected = await state(pipeline)
         result, _ = await refreshed(pipeline)
-        assert (result["by"], result["total"], result["processed"], result["skipped"]) == ("rules", TURNS, 0, TURNS)
+        assert result["by"] == "rules"
+        assert result["total"] == TURNS
+        assert result["processed"] == 0
+        assert result["skipped"] == TURNS
     # As other rules would have left them: a turn without its items, and an item that rules find no more.
     kept = next(iter(items(pipeline).values()))
     [support] = kept.item.supports if kept.item else ()
@@ -220,7 +252,9 @@ async def test_without_a_model_rules_of_this_release_read_turns_again(tmp_path: 
     pipeline.memories.put(kept_partition(pipeline, kept), outdated)
     async with pipeline.running():
         result, warnings = await refreshed(pipeline)
-        assert (result["processed"], result["changed"], warnings) == (1, [kept.memory_id], [])
+        assert result["processed"] == 1
+        assert result["changed"] == [kept.memory_id]
+        assert warnings == []
         assert items(pipeline)[kept.memory_id].item == kept.item
         assert await state(pipeline) == expected
         assert (await refreshed(pipeline))[0]["processed"] == 0
@@ -235,7 +269,8 @@ async def test_steps_of_the_deployment_take_part_when_turns_are_read_again(tmp_p
         own = {"implementation": "tests.builders.own_steps.LongItemsOnly", "config": {"at_least": 10_000}}
         assert (await pipeline.command("edit_pipeline", edits=[{**step, **own}]))["status"] == "ok"
         result, _ = await refreshed(pipeline)
-        assert (set(result["removed"]), items(pipeline)) == (before["items"].keys(), {})
+        assert set(result["removed"]) == before["items"].keys()
+        assert items(pipeline) == {}
         await pipeline.command("rollback_pipeline", revision=0)
         result, _ = await refreshed(pipeline)
         assert set(result["added"]) == before["items"].keys()
@@ -249,5 +284,6 @@ async def test_private_turn_is_not_understood_again(tmp_path: Path) -> None:
         hidden = next(one for one in pipeline.memories.all() if one.origin == "said")
         await pipeline.command("set_memory_visibility", memory_id=hidden.memory_id, private=True)
         result, _ = await refreshed(pipeline)
-        assert (result["processed"], result["remaining"]) == (TURNS - 1, 0)
+        assert result["processed"] == TURNS - 1
+        assert result["remaining"] == 0
         assert not [prompt for prompt in pipeline.language.asked if hidden.text[:60] in prompt.user]

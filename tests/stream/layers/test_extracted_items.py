@@ -58,7 +58,9 @@ async def test_deep_search_ends_at_a_sufficient_intention(pipeline: InMemoryPipe
     assert [hit["turn_id"] for hit in result["hits"]] == ["t-2"]
     assert "ship the beta" in result["intention"]["goals"][0]["text"]
     plain = (await pipeline.retrieve("when do we ship the beta?"))["result"]
-    assert (plain["intention"], plain["categories"], len(plain["hits"])) == (None, [], 5)
+    assert plain["intention"] is None
+    assert plain["categories"] == []
+    assert len(plain["hits"]) == 5
 
 
 async def test_forgotten_memory_is_found_at_no_depth(pipeline: InMemoryPipeline) -> None:

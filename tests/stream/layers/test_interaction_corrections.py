@@ -77,7 +77,8 @@ async def test_correction_is_answered_with_the_memory_and_shown(pipeline: InMemo
         assert reply["result"]["interaction_mode"] == wanted
     shown = (await pipeline.command("get_memory", memory_id=memory_id))["result"]
     assert shown == reply["result"]
-    assert (shown["interaction_confidence"], shown["interaction_corrected"]) == (1.0, True)
+    assert shown["interaction_confidence"] == 1.0
+    assert shown["interaction_corrected"] is True
 
 
 async def test_correction_right_after_the_turn_survives_its_classification(pipeline: InMemoryPipeline) -> None:
@@ -171,9 +172,11 @@ async def test_corrections_of_many_users_are_said_everywhere_and_survive_a_resta
         assert (await context(pipeline))[1] == ["interaction_fallback"]
         said = await health(pipeline)
         assert said["fallback"] == ["corrections"]
-        assert (said["this_week"]["corrected"], said["last_week"]["corrected"]) == (22, 2)
+        assert said["this_week"]["corrected"] == 22
+        assert said["last_week"]["corrected"] == 2
         assert said["this_week"]["users"] == MIN_WEEK_USERS + 20
-        assert (gauge(pipeline, "corrections"), gauge(pipeline, "drift")) == (1, 0)
+        assert gauge(pipeline, "corrections") == 1
+        assert gauge(pipeline, "drift") == 0
         pipeline.clock.forward(WEEK_S)
         assert (await context(pipeline))[1] == [], "a week later it is over"
 
@@ -196,4 +199,5 @@ async def test_drift_is_a_fallback_until_the_week_is_over(pipeline: InMemoryPipe
 async def test_unknown_interaction_mode_is_an_invalid_value(pipeline: InMemoryPipeline, mode: Any) -> None:
     memory_id = await say(pipeline, "violin")
     error = (await correct(pipeline, memory_id, mode))["error"]
-    assert (error["code"], error["field"]) == ("invalid_value", "arguments.interaction_mode")
+    assert error["code"] == "invalid_value"
+    assert error["field"] == "arguments.interaction_mode"

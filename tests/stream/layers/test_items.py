@@ -38,7 +38,8 @@ async def test_item_is_embedded_shown_and_published(pipeline: InMemoryPipeline) 
     accepted = await pipeline.ask(pipeline.names.turns, turn_message(f"{PLAIN} {FLY}", "t-1"))
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
-    assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
+    assert item.embedding.status == "ready"
+    assert item.index_name == item_index_name("u1")
     assert await vectors(pipeline) == {item.memory_id, accepted["result"]["memory_id"]}
     shown = (await pipeline.command("get_memory", memory_id=item.memory_id))["result"]
     assert shown["text"] == FLY
@@ -50,7 +51,8 @@ async def test_item_is_embedded_shown_and_published(pipeline: InMemoryPipeline) 
         item.memory_id
     ]
     [event] = learned(pipeline)
-    assert (event.memory_id, [one.text for one in event.items]) == (accepted["result"]["memory_id"], [FLY])
+    assert event.memory_id == accepted["result"]["memory_id"]
+    assert [one.text for one in event.items] == [FLY]
 
 
 async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline) -> None:
@@ -59,7 +61,9 @@ async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline)
     await pipeline.topics.settled()
     health = (await pipeline.command("health"))["result"]
     counts = health["modes"][GENERAL]
-    assert (counts["eligible"], counts["ready"], counts["items"]) == (3, 3, 1)
+    assert counts["eligible"] == 3
+    assert counts["ready"] == 3
+    assert counts["items"] == 1
     assert health["telemetry"]["modes_in_use"] == 1
 
 
@@ -97,12 +101,14 @@ async def test_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline) 
     await pipeline.remember(FLY)
     await pipeline.topics.settled()
     reply = await pipeline.command("backfill")
-    assert (reply["result"]["skipped"], reply["result"]["total"]) == (2, 2)
+    assert reply["result"]["skipped"] == 2
+    assert reply["result"]["total"] == 2
     [item] = items(pipeline).values()
     await pipeline.index.delete(pipeline.space(GENERAL, GENERAL), [item.memory_id])
     pipeline.clock.forward(1)
     reply = await pipeline.command("reconcile")
-    assert (reply["result"]["processed"], reply["result"]["orphans"]) == (1, 0)
+    assert reply["result"]["processed"] == 1
+    assert reply["result"]["orphans"] == 0
     await pipeline.topics.settled()
     assert item.memory_id in await vectors(pipeline)
 

@@ -24,7 +24,8 @@ async def test_register_without_a_mode_is_suggested_and_not_applied(tmp_path: Pa
         result = (await pipeline.command("suggest_modes"))["result"]
         assert result["looked_at"] == 36
         [kitchen] = result["suggestions"]
-        assert (kitchen["size"], kitchen["in_mode"]) == (16, "general")
+        assert kitchen["size"] == 16
+        assert kitchen["in_mode"] == "general"
         assert all("soup" in example["text"] for example in kitchen["examples"])
         assert await pipeline.command("list_modes") == before
 

@@ -10,13 +10,16 @@ from tests.worlds.mode_commands import chosen_mode, code_of, count_vectors, decl
 
 async def test_declared_mode_reports_its_dimension_and_uses_its_own_model(pipeline: InMemoryPipeline) -> None:
     declared = await declare(pipeline, "code", "tiny48", description="programming", decay="fast")
-    assert (declared["embedder"], declared["embedding_dim"], declared["decay"]) == ("tiny48", 48, "fast")
+    assert declared["embedder"] == "tiny48"
+    assert declared["embedding_dim"] == 48
+    assert declared["decay"] == "fast"
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     assert pipeline.memory("Fixed the parser.").decay == "fast"
     assert pipeline.embedders.model("tiny48").passages == ["Fixed the parser."]
     assert await count_vectors(pipeline) == {"code/tiny48": 1}
     reply = await pipeline.retrieve("the parser", mode="code")
-    assert (reply["result"]["strategy"], reply["result"]["modes"]) == ("hybrid", ["code"])
+    assert reply["result"]["strategy"] == "hybrid"
+    assert reply["result"]["modes"] == ["code"]
 
 
 async def test_repeated_declaration_embeds_nothing_again(pipeline: InMemoryPipeline) -> None:
@@ -32,7 +35,8 @@ async def test_new_description_changes_no_vector(pipeline: InMemoryPipeline) -> 
     await declare(pipeline, "code", description="old", extraction_hints="keep errors")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     declared = await declare(pipeline, "code", description="new")
-    assert (declared["description"], declared["extraction_hints"]) == ("new", "keep errors")
+    assert declared["description"] == "new"
+    assert declared["extraction_hints"] == "keep errors"
     assert len(pipeline.embedders.model("tiny32").passages) == 1
 
 
@@ -48,7 +52,8 @@ async def test_mode_that_breaks_the_rules_is_rejected_and_not_declared(
     pipeline: InMemoryPipeline, arguments: Json, field: str
 ) -> None:
     reply = await pipeline.command("declare_mode", **arguments)
-    assert (code_of(reply), reply["error"]["field"]) == ("invalid_value", field)
+    assert code_of(reply) == "invalid_value"
+    assert reply["error"]["field"] == field
     assert [mode["name"] for mode in (await pipeline.command("list_modes"))["result"]["modes"]] == ["general"]
 
 

@@ -46,7 +46,8 @@ async def test_repeated_turn_of_a_renamed_mode_is_a_duplicate(pipeline: InMemory
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await pipeline.command("rename_mode", name="code", new_name="craft")
     again = await remember_turn(pipeline, "Fixed the parser.", mode="code")
-    assert (again["duplicate"], again["mode"]) == (True, "craft")
+    assert again["duplicate"] is True
+    assert again["mode"] == "craft"
 
 
 async def test_rename_of_a_user_mode_spares_the_project_mode(pipeline: InMemoryPipeline) -> None:
@@ -56,7 +57,8 @@ async def test_rename_of_a_user_mode_spares_the_project_mode(pipeline: InMemoryP
     await remember_turn(pipeline, "There.", mode="code")
     await pipeline.command("rename_mode", name="code", new_name="craft")
     await pipeline.topics.settled()
-    assert (pipeline.memory("Here.").mode, pipeline.memory("There.").mode) == ("code", "craft")
+    assert pipeline.memory("Here.").mode == "code"
+    assert pipeline.memory("There.").mode == "craft"
 
 
 async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemoryPipeline) -> None:
@@ -65,7 +67,8 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
         forgotten = await remember_turn(pipeline, f"Fixed parser {number}.", mode="code")
     await remember_turn(pipeline, "Kept.")
     reply = await pipeline.command("delete_mode", name="code", memories="forget")
-    assert (reply["result"]["forgotten"], reply["result"]["moved"]) == (3, 0)
+    assert reply["result"]["forgotten"] == 3
+    assert reply["result"]["moved"] == 0
     assert [hit["text"] for hit in (await pipeline.retrieve("fixed kept", mode="*"))["result"]["hits"]] == ["Kept."]
     await pipeline.topics.settled()
     assert [memory.text for memory in pipeline.memories.all()] == ["Kept."]
@@ -73,7 +76,8 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
     assert code_of(await pipeline.command("get_memory", memory_id=forgotten["memory_id"])) == "not_found"
     for text in ("Fixed parser 0.", "Fixed parser 0, edited."):
         replayed = await pipeline.ask(pipeline.names.turns, turn_message(text, "Fixed parser 0.", mode="code"))
-        assert (replayed["status"], [one["code"] for one in replayed["warnings"]]) == ("ok", ["forgotten"])
+        assert replayed["status"] == "ok"
+        assert [one["code"] for one in replayed["warnings"]] == ["forgotten"]
     await pipeline.topics.settled()
     assert [memory.text for memory in pipeline.memories.all()] == ["Kept."]
     assert pipeline.dead_letters() == []
@@ -160,19 +164,23 @@ async def test_set_memory_mode_moves_a_memory_permanently(pipeline: InMemoryPipe
     accepted = await remember_turn(pipeline, "The parser made me cry.", mode="code")
     reply = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="journal")
     shown = reply["result"]
-    assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (accepted["memory_id"], "journal", "caller")
+    assert shown["memory_id"] == accepted["memory_id"]
+    assert shown["mode"] == "journal"
+    assert shown["mode_source"] == "caller"
     assert await search_mode(pipeline, "journal", "parser") == ["The parser made me cry."]
     assert await search_mode(pipeline, "code", "parser") == []
     assert await count_vectors(pipeline) == {"journal/tiny48": 1}
     assert pipeline.memory("The parser made me cry.").decay == "slow"
     again = await remember_turn(pipeline, "The parser made me cry.", mode="code")
-    assert (again["duplicate"], again["mode"]) == (True, "journal")
+    assert again["duplicate"] is True
+    assert again["mode"] == "journal"
     edited = await pipeline.ask(
         pipeline.names.turns, turn_message("The parser made me laugh.", "The parser made me cry.")
     )
     assert edited["result"]["mode"] == "journal", "an edit does not undo a correction"
     telemetry = (await pipeline.command("health"))["result"]["telemetry"]
-    assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (1, 100.0)
+    assert telemetry["corrections"] == 1
+    assert telemetry["corrections_per_hundred"] == 100.0
 
 
 async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipeline: InMemoryPipeline) -> None:
@@ -204,4 +212,5 @@ async def test_set_memory_mode_rejects_unknown_modes_and_other_users(pipeline: I
     accepted = await remember_turn(pipeline, "Tea.")
     unknown = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="none-such")
     other = await pipeline.command("set_memory_mode", user="u2", memory_id=accepted["memory_id"], mode="general")
-    assert (code_of(unknown), code_of(other)) == ("unknown_mode", "not_found")
+    assert code_of(unknown) == "unknown_mode"
+    assert code_of(other) == "not_found"

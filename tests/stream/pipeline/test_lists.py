@@ -89,10 +89,11 @@ INVALID: list[tuple[Json, str, str]] = [
 
 async def test_invalid_list_costs_its_sender_an_error_with_its_field(pipeline: InMemoryPipeline) -> None:
     for fields, code, field in INVALID:
-        assert (await error(pipeline, **fields), fields) == ((code, field), fields)
+        assert await error(pipeline, **fields) == (code, field), fields
     request = {"schema": "list.v1", "scope": {"user_id": "u1"}}
     missing = (await pipeline.ask(pipeline.names.retrieve, request))["error"]
-    assert (missing["code"], missing["field"]) == ("invalid_value", "what")
+    assert missing["code"] == "invalid_value"
+    assert missing["field"] == "what"
 
 
 async def test_cursor_of_another_user_opens_nothing(pipeline: InMemoryPipeline) -> None:
@@ -103,7 +104,8 @@ async def test_cursor_of_another_user_opens_nothing(pipeline: InMemoryPipeline) 
     for what in ("memories", "conversations"):
         theirs = (await pipeline.list_page(what, user="ana", limit=1))["result"]
         reply = await pipeline.list_page(what, user="ben", cursor=theirs["next"] or "AAAA")
-        assert (reply["error"]["code"], reply["error"]["field"]) == ("invalid_value", "cursor")
+        assert reply["error"]["code"] == "invalid_value"
+        assert reply["error"]["field"] == "cursor"
         assert "secret" not in json.dumps(reply)
     assert sorted(await texts(pipeline, user="ben")) == [f"Ben's note {number}" for number in range(4)]
 

@@ -17,8 +17,12 @@ async def test_published_turn_is_retrieved(pipeline: InMemoryPipeline) -> None:
     await pipeline.topics.settled()
     reply = await pipeline.retrieve("where do we deploy?")
     best = reply["result"]["hits"][0]
-    assert (best["turn_id"], best["text"], best["speaker"]) == ("t-1", "The deploy target is fly.io now.", "Ana")
-    assert (reply["status"], reply["result"]["strategy"], reply["warnings"]) == ("ok", "hybrid", [])
+    assert best["turn_id"] == "t-1"
+    assert best["text"] == "The deploy target is fly.io now."
+    assert best["speaker"] == "Ana"
+    assert reply["status"] == "ok"
+    assert reply["result"]["strategy"] == "hybrid"
+    assert reply["warnings"] == []
     assert best["embedding_status"] == "ready"
 
 
@@ -26,7 +30,8 @@ async def test_turn_is_answered_with_its_memory(pipeline: InMemoryPipeline) -> N
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     memory_id = reply["result"].pop("memory_id")
     expected = {"turn_id": "t-1", "mode": "general", "mode_source": "fallback", "version": 1, "duplicate": False}
-    assert (reply["status"], reply["result"]) == ("ok", expected)
+    assert reply["status"] == "ok"
+    assert reply["result"] == expected
     assert (await pipeline.command("get_memory", memory_id=memory_id))["result"]["text"] == "Tea, please."
 
 
@@ -93,7 +98,8 @@ async def test_invalid_turns_are_dead_letters_and_valid_ones_found(pipeline: InM
 async def test_rejected_turn_is_answered_with_the_reason(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t-1", scope={"user_id": "u1", "team": "x"}))
     assert reply["status"] == "error"
-    assert (reply["error"]["code"], reply["error"]["field"]) == ("unknown_scope_field", "scope.team")
+    assert reply["error"]["code"] == "unknown_scope_field"
+    assert reply["error"]["field"] == "scope.team"
     assert len(pipeline.dead_letters()) == 1
 
 
@@ -103,7 +109,9 @@ async def test_misplaced_record_is_moved_and_found(pipeline: InMemoryPipeline) -
     assert reply["status"] == "ok"
     assert await pipeline.texts("tea") == ["Tea, please."]
     written, moved = pipeline.topics.records(pipeline.names.turns)
-    assert (moved.partition, moved.key, moved.timestamp_ms) == (partition_of(b"u1", 4), b"u1", written.timestamp_ms)
+    assert moved.partition == partition_of(b"u1", 4)
+    assert moved.key == b"u1"
+    assert moved.timestamp_ms == written.timestamp_ms
     [answer] = pipeline.topics.records(pipeline.names.replies)[:1]
     assert answer.key == b"else"
 
@@ -113,7 +121,8 @@ async def test_turns_are_lexical_without_the_vector_index_and_embedded_later(pip
     accepted = await pipeline.ask(pipeline.names.turns, turn_message("The deploy target is fly.io.", "t-1"))
     reply = await pipeline.retrieve("deploy target")
     assert [hit["turn_id"] for hit in reply["result"]["hits"]] == ["t-1"]
-    assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
+    assert reply["result"]["strategy"] == "lexical"
+    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
     assert reply["result"]["hits"][0]["embedding_status"] == "pending"
     await pipeline.until_waiting_for("vector index")
     expected = pipeline.topics.unacknowledged(pipeline.names.remembered)
@@ -152,7 +161,8 @@ async def test_query_past_its_wait_is_answered_with_a_warning(pipeline: InMemory
     deadline = str(round(pipeline.clock.now().timestamp() * 1000) + 200).encode()
     request = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "tea", "read_after": 7}
     reply = await pipeline.ask(pipeline.names.retrieve, request, (("deadline", deadline),))
-    assert (reply["status"], [one["code"] for one in reply["warnings"]]) == ("ok", ["not_caught_up"])
+    assert reply["status"] == "ok"
+    assert [one["code"] for one in reply["warnings"]] == ["not_caught_up"]
 
 
 async def test_deadline_drops_a_query_but_not_a_turn(pipeline: InMemoryPipeline) -> None:
@@ -169,7 +179,8 @@ async def test_deadline_drops_a_query_but_not_a_turn(pipeline: InMemoryPipeline)
 @pytest.mark.parametrize("topic", ["turns", "retrieve", "commands", "consolidate"])
 async def test_nonsense_on_any_topic_is_answered_with_an_error(pipeline: InMemoryPipeline, topic: str) -> None:
     reply = await pipeline.ask(getattr(pipeline.names, topic), b"nonsense")
-    assert (reply["status"], reply["error"]["code"]) == ("error", "invalid_json")
+    assert reply["status"] == "error"
+    assert reply["error"]["code"] == "invalid_json"
     await pipeline.topics.settled()
     assert len(pipeline.dead_letters()) == (topic == "turns")
 

@@ -99,7 +99,9 @@ async def test_broken_traceparent_costs_nothing(traced: Traced, broken: bytes | 
     pipeline, exporter = traced
     with capture_logs() as lines:
         reply = await remember(pipeline, ("traceparent", broken), ("tracestate", b"\xff"), ("request_id", b"a\nb"))
-    assert (reply["status"], lines, pipeline.dead_letters()) == ("ok", [], [])
+    assert reply["status"] == "ok"
+    assert lines == []
+    assert pipeline.dead_letters() == []
     spans = exporter.get_finished_spans()
     assert len({trace_id_of(span) for span in spans}) == 1
     assert parent_of(by_name(exporter)["memory.turns-Remember"]) is None
@@ -148,7 +150,8 @@ async def test_log_lines_have_request_and_trace(pipeline: InMemoryPipeline) -> N
         await pipeline.ask(pipeline.names.turns, b"nonsense", FOLLOWED)
         await pipeline.ask(pipeline.names.turns, b"nonsense")
     [followed, plain] = [line for line in lines if line["event"] == "record refused"]
-    assert (followed["request_id"], followed["trace_id"]) == ("r-1", TRACE_ID)
+    assert followed["request_id"] == "r-1"
+    assert followed["trace_id"] == TRACE_ID
     assert not {"request_id", "trace_id"} & set(plain)
 
 

@@ -161,7 +161,8 @@ async def test_own_step_with_a_model_changes_what_was_understood(understood: InM
     await said(understood, "About [[general]].")
     await understood.until(lambda: understood.memory("About [[general]].").reading.status == "model")
     reading = understood.memory("About [[general]].").reading
-    assert (reading.topic, reading.revision) == ("topic general", 1)
+    assert reading.topic == "topic general"
+    assert reading.revision == 1
     assert [prompt.version for prompt in understood.language.asked] == ["understand-2", "topic-1"]
 
 
