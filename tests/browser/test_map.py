@@ -140,7 +140,8 @@ def test_points_are_seen_selected_and_moved(
     page.get_by_role("button", name=f"Move {TURNS} memories", exact=True).click()
     expect(page.get_by_role("status").first).to_contain_text(f"moved to the mode {MODES[1]}: {TURNS}")
     moved = system.command("get_memory", {"memory_id": places[0].memory_id}, PROJECT)
-    assert (moved["mode"], moved["mode_source"]) == (MODES[1], "caller")
+    assert moved["mode"] == MODES[1]
+    assert moved["mode_source"] == "caller"
     wait_for_points(atlas, MODES[1], TURNS)
     wait_until(lambda: drawn(page.locator("canvas").first) > 0)
 

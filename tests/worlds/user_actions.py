@@ -243,7 +243,8 @@ class ActionRunner:
         if one not in self.forgotten:
             self.current_marks[one] = mark
         if reply is not None:
-            assert (reply["status"], "forgotten" in warned) == ("ok", one in self.forgotten)
+            assert reply["status"] == "ok"
+            assert ("forgotten" in warned) == (one in self.forgotten)
 
     async def _command(self, command: str, project: str = PROJECTS[0], /, **arguments: Any) -> Json:
         message = command_message(command, USER, project) | {"arguments": arguments}

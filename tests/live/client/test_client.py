@@ -35,11 +35,14 @@ async def test_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: Me
     seen = await service.next("turns")
     assert seen.value["schema"] == "turn.v1"
     assert seen.value["scope"] == {"user_id": "u1", "project_id": "default"}
-    assert (seen.value["role"], seen.value["conversation_id"]) == ("user", "default")
+    assert seen.value["role"] == "user"
+    assert seen.value["conversation_id"] == "default"
     assert seen.value["occurred_at"] == "2026-03-01T09:30:00+00:00"
     assert seen.value["resources"] == [{"uri": "s3://a.png", "text": "a caption"}]
-    assert (remembered.memory_id, remembered.turn_id) == ("The deploy target is fly.io now.", "t-17")
-    assert (remembered.partition, remembered.offset) == (seen.partition, seen.offset)
+    assert remembered.memory_id == "The deploy target is fly.io now."
+    assert remembered.turn_id == "t-17"
+    assert remembered.partition == seen.partition
+    assert remembered.offset == seen.offset
     assert remembered.duplicate is False
 
 
@@ -60,7 +63,8 @@ async def test_every_record_has_its_canonical_key_and_partition(
     await memory.command("forget", {"user": True}, user_id=user)
     for topic in ("turns", "retrieve", "commands"):
         seen = await service.next(topic)
-        assert (seen.key, seen.partition) == (key.encode(), partition_of(key))
+        assert seen.key == key.encode()
+        assert seen.partition == partition_of(key)
 
 
 async def test_requests_carry_a_deadline_and_turns_do_not(memory: MemoryClient, service: StandIn) -> None:
@@ -127,7 +131,8 @@ async def test_error_reply_is_raised_with_code_message_and_field(memory: MemoryC
     for call in (memory.remember("x"), memory.retrieve("x"), memory.command("health")):
         with pytest.raises(MemoryServiceError) as raised:
             await call
-        assert (raised.value.code, raised.value.field) == ("invalid_value", "scope.user_id")
+        assert raised.value.code == "invalid_value"
+        assert raised.value.field == "scope.user_id"
 
 
 async def test_reply_with_unknown_fields_is_accepted(memory: MemoryClient, service: StandIn) -> None:
@@ -219,7 +224,9 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         "pins": ["m1"],
         "read_after": written.offset,
     }
-    assert (context.interaction_mode, context.tokens["total"], context.references) == ("TASK", 7, ("m1",))
+    assert context.interaction_mode == "TASK"
+    assert context.tokens["total"] == 7
+    assert context.references == ("m1",)
 
 
 async def test_any_record_of_the_contract_can_be_sent(memory: MemoryClient, service: StandIn) -> None:
@@ -233,8 +240,10 @@ async def test_query_has_its_projects_modes_and_times(memory: MemoryClient, serv
     await memory.retrieve("x", projects=["p1", "p2"], mode="*", since=since, until="2026-04-01T00:00:00Z", top_k=3)
     seen = (await service.next("retrieve")).value
     assert seen["scope"] == {"user_id": "u1", "project_id": ["p1", "p2"]}
-    assert (seen["mode"], seen["top_k"]) == ("*", 3)
-    assert (seen["since"], seen["until"]) == ("2026-03-01T00:00:00+00:00", "2026-04-01T00:00:00Z")
+    assert seen["mode"] == "*"
+    assert seen["top_k"] == 3
+    assert seen["since"] == "2026-03-01T00:00:00+00:00"
+    assert seen["until"] == "2026-04-01T00:00:00Z"
 
 
 async def test_query_for_several_users_is_split_and_merged(memory: MemoryClient, service: StandIn) -> None:

@@ -62,7 +62,8 @@ async def test_read_after_of_another_partition_is_refused(memory: MemoryClient) 
     for told in (foreign, "9999:0"):
         with pytest.raises(MemoryServiceError, match="partition of this user") as refused:
             await memory.retrieve("x", read_after=told)
-        assert (refused.value.code, refused.value.field) == ("invalid_value", "read_after")
+        assert refused.value.code == "invalid_value"
+        assert refused.value.field == "read_after"
 
 
 async def test_rejected_or_unanswered_turn_counts_as_written(memory: MemoryClient, service: StandIn) -> None:
@@ -99,5 +100,7 @@ async def test_write_without_reply_needs_only_the_acknowledgement(memory: Memory
     service.behaviour = silent
     remembered = await memory.remember("x", wait=False)
     seen = await service.next("turns")
-    assert (remembered.partition, remembered.offset, remembered.memory_id) == (seen.partition, seen.offset, None)
+    assert remembered.partition == seen.partition
+    assert remembered.offset == seen.offset
+    assert remembered.memory_id is None
     assert seen.headers == {}

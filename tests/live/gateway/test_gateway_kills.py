@@ -106,7 +106,8 @@ async def test_outages_show_and_end_without_a_restart_of_the_gateway(models: Pat
             worker.pause()
             began = time.monotonic()
             late = await http.get("/v1/users/u1/memories", headers={"Prefer": "wait=1"})
-            assert (late.status_code, 0.9 < time.monotonic() - began < 3) == (504, True)
+            assert late.status_code == 504
+            assert 0.9 < time.monotonic() - began < 3
             worker.resume()
             os.kill(broker.pid, signal.SIGKILL)
             away = await http.post("/v1/users/u1/memories/search", json={"query": "x"}, headers={"Prefer": "wait=3"})
@@ -137,7 +138,8 @@ async def test_event_stream_resumes_and_holds_up_no_end(deployment: Deployment, 
             assert await remembered(stream.aiter_lines(), 2) == ids
             began = time.monotonic()
             code = await asyncio.to_thread(gateway.end, 15)
-            assert (code, time.monotonic() - began < 8) == (0, True)
+            assert code == 0
+            assert time.monotonic() - began < 8
 
 
 async def remembered(lines: Any, count: int) -> list[str]:
@@ -158,6 +160,7 @@ async def test_chunked_body_beyond_the_limit_is_refused(deployment: Deployment, 
 
     async with gateway_on(deployment.environment, tmp_path) as (gateway, http):
         answer = await http.post("/v1/users/u1/turns", content=endless())
-        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert answer.status_code == 413
+        assert answer.json()["code"] == "too_large"
         assert (await http.get("/live")).status_code == 200
         assert gateway.process.poll() is None

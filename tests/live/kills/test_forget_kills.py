@@ -87,7 +87,8 @@ async def test_interrupted_forget_is_completed(deployment: Deployment, selector:
     async with deployment.client() as client:
         others = await remember_turns(client, "another", 10)
         gone = await kill_during_forget(deployment, worker, client, selector)
-        assert (await eligible(client, gone), await eligible(client, "another")) == (left, len(others))
+        assert await eligible(client, gone) == left
+        assert await eligible(client, "another") == len(others)
         again = await remember_turns(client, gone, TURNS)
         assert sum("forgotten" in [one.code for one in answer.warnings] for answer in again) == TURNS - left
         assert await eligible(client, gone) == left
@@ -139,7 +140,8 @@ async def test_interrupted_forget_of_a_user_removes_what_it_has_declared(deploym
         await deployment.ready()
         assert await shown(client, gone) == new
         fresh = await client.remember("A fresh start.", turn_id="fresh", user_id=gone)
-        assert (fresh.mode, fresh.mode_source) == ("general", "fallback")
+        assert fresh.mode == "general"
+        assert fresh.mode_source == "fallback"
 
 
 async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployment: Deployment) -> None:
@@ -175,9 +177,11 @@ async def test_interrupted_rebuild_resumes(deployment: Deployment) -> None:
         await worker.kill()
         await deployment.ready()
         result = await rebuilding
-        assert (result["processed"], result["failed"]) == (TURNS, 0)
+        assert result["processed"] == TURNS
+        assert result["failed"] == 0
         answer = await client.retrieve("box shelf", users="u1", top_k=100)
-        assert (answer.strategy, len(answer.hits)) == ("hybrid", 100)
+        assert answer.strategy == "hybrid"
+        assert len(answer.hits) == 100
         health = await client.command("health", user_id="u1")
         assert health["modes"]["general"]["ready"] == TURNS
         assert health["modes"]["general"]["last_backfill"] is not None

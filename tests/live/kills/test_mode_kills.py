@@ -145,7 +145,8 @@ class Speaker:
         """Publish every accepted turn again, without effect."""
         for memory_id, turn in self.said.items():
             again = await self.client.remember(**turn)
-            assert (again.memory_id, again.duplicate) == (memory_id, True)
+            assert again.memory_id == memory_id
+            assert again.duplicate is True
             assert is_forgotten(again) == (self.declared.place(memory_id) is None)
 
     async def check(self) -> None:

@@ -85,9 +85,12 @@ class Conversation:
         """Check that these turns are in the mode of their caller or the default, and are not understood."""
         for turn in map(ConversationTurn, numbers):
             shown = await self.shown(turn)
-            decided = ("code", "caller") if turn.mode else ("general", "fallback")
-            assert (self.accepted[turn].mode, self.accepted[turn].mode_source) == decided
-            assert (shown["mode"], shown["mode_source"], shown["understanding"]) == (*decided, "pending")
+            mode, mode_source = ("code", "caller") if turn.mode else ("general", "fallback")
+            assert self.accepted[turn].mode == mode
+            assert self.accepted[turn].mode_source == mode_source
+            assert shown["mode"] == mode
+            assert shown["mode_source"] == mode_source
+            assert shown["understanding"] == "pending"
 
     async def understood(self) -> bool:
         """True if every turn is understood and has its vector."""
@@ -106,8 +109,12 @@ class Conversation:
         """Check that each turn is in its mode and found there, and that there are no others."""
         for turn in self.accepted:
             shown = await self.shown(turn)
-            assert (shown["mode"], shown["mode_source"]) == turn.decided
-            assert (shown["text"], shown["version"], shown["model"]) == (turn.text, 1, "default")
+            mode, mode_source = turn.decided
+            assert shown["mode"] == mode
+            assert shown["mode_source"] == mode_source
+            assert shown["text"] == turn.text
+            assert shown["version"] == 1
+            assert shown["model"] == "default"
         for user_id in USERS:
             mine = [turn.decided[0] for turn in self.accepted if turn.user_id == user_id]
             health = (await self.client.command("health", user_id=user_id))["modes"]

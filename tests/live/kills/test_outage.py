@@ -46,6 +46,7 @@ async def test_worker_without_vector_index_finds_turns_lexically(deployment: Dep
         await client.remember(turn.content, turn_id=turn.turn_id)
         answer = await client.retrieve(f"where is the box {turn.word}?")
         assert [hit.turn_id for hit in answer.hits] == [turn.turn_id]
-        assert (answer.strategy, [one.code for one in answer.warnings]) == ("lexical", ["degraded"])
+        assert answer.strategy == "lexical"
+        assert [one.code for one in answer.warnings] == ["degraded"]
         assert answer.hits[0].embedding_status == "pending"
         assert (await client.command("health"))["vector_index"].startswith("unavailable")

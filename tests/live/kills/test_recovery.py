@@ -24,15 +24,21 @@ async def test_worker_restores_its_state_on_an_empty_disk(deployment: Deployment
         await deployment.ready()
 
         record = await client.command("get_memory", {"memory_id": edited.memory_id})
-        assert (record["text"], record["version"], len(record["versions"])) == ("We deploy to fly.io.", 2, 2)
+        assert record["text"] == "We deploy to fly.io."
+        assert record["version"] == 2
+        assert len(record["versions"]) == 2
         again = await client.remember("We deploy to fly.io.", turn_id="edited")
-        assert (again.duplicate, again.version, again.memory_id) == (True, 2, edited.memory_id)
+        assert again.duplicate is True
+        assert again.version == 2
+        assert again.memory_id == edited.memory_id
         for turn, before in flow.accepted.items():
             assert [hit.memory_id for hit in await hits_of(client, turn)] == [before.memory_id]
         await deployment.until_restored()
         await flow.embedded()
         answer = await client.retrieve("where do we deploy?")
-        assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
+        assert answer.strategy == "hybrid"
+        assert answer.warnings == ()
+        assert answer.hits[0].text == "We deploy to fly.io."
 
 
 async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment: Deployment) -> None:
@@ -53,7 +59,8 @@ async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment
     ids = {before.memory_id for before in flow.accepted.values() if before.memory_id}
     assert len(ids) == 3 * TURNS
     stored, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
-    assert ({one.memory_id for one in stored}, points) == (ids, len(ids))
+    assert {one.memory_id for one in stored} == ids
+    assert points == len(ids)
 
 
 async def test_forgotten_categories_stay_gone_on_an_empty_disk(deployment: Deployment) -> None:

@@ -34,4 +34,6 @@ async def test_log_tells_the_life_of_two_workers_with_a_directory_each(deploymen
     own = [event for event in events(second) if event in ("starting", "partitions ready", "stopping", "ended")]
     assert own == ["starting", "partitions ready", "stopping", "ended"]
     last = lines(second)[-1]
-    assert (last["event"], last["code"], last["reason"]) == ("ended", 0, "asked to")
+    assert last["event"] == "ended"
+    assert last["code"] == 0
+    assert last["reason"] == "asked to"

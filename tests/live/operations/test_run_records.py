@@ -53,7 +53,8 @@ async def test_the_newest_runs_of_a_user_are_read_from_the_end(
     assert [run.run_id for run in first.runs] == ["retrieve-0-0"]
     monkeypatch.setattr(run_log, "MAX_READ", 1000)
     cut = await log.newest(0, "u1", lambda run: run.run_id == "retrieve-0-0", 1)
-    assert (cut.runs, cut.is_complete) == ([], False)
+    assert cut.runs == []
+    assert not cut.is_complete
     assert (await log.newest(0, "nobody", lambda _: True, 3)).runs == []
     with pytest.raises(Unavailable):
         await KafkaRunLog(settings.model_copy(update={"broker": "kafka://127.0.0.1:9"})).newest(0, "u1", bool, 1)

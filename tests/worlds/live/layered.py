@@ -165,7 +165,8 @@ async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str
     await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
     stored, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
-    assert (count, {one.memory_id for one in stored}) == (len(ids), set(ids))
+    assert count == len(ids)
+    assert {one.memory_id for one in stored} == set(ids)
 
 
 async def _record(client: MemoryClient, user: str, memory_id: str) -> Json | None:
