@@ -42,7 +42,7 @@ def test_a_mode_is_declared_renamed_made_default_and_deleted(
     page.get_by_label("New name").fill("cooking")
     page.get_by_role("button", name="Rename").click()
     expect(page.get_by_role("status").first).to_have_text("Renamed to cooking.")
-    modes = {one["name"]: one for one in system.command("list_modes", {})["modes"]}
+    modes = {mode["name"]: mode for mode in system.command("list_modes", {})["modes"]}
     assert modes["cooking"]["description"] == "what to cook"
     assert "recipes" not in modes
     page.locator("main select[name=name]").select_option("cooking")
@@ -53,7 +53,7 @@ def test_a_mode_is_declared_renamed_made_default_and_deleted(
     page.get_by_label("to confirm").fill("cooking")
     page.get_by_role("button", name="Delete the mode").click()
     expect(page.get_by_role("status").first).to_have_text("Deleted cooking.")
-    assert "cooking" not in {one["name"] for one in system.command("list_modes", {})["modes"]}
+    assert "cooking" not in {mode["name"] for mode in system.command("list_modes", {})["modes"]}
 
 
 def test_an_intention_is_set_and_a_consolidation_shows_what_it_changed(
@@ -64,7 +64,7 @@ def test_an_intention_is_set_and_a_consolidation_shows_what_it_changed(
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").first).to_have_text("Saved the intention.")
     goals = system.command("get_intention", {}, "bakery")["goals"]
-    assert "open the café in spring" in [one["text"] for one in goals]
+    assert "open the café in spring" in [goal["text"] for goal in goals]
     check_accessibility(page)
     page.get_by_role("link", name="Consolidations").click()
     page.get_by_role("button", name="Consolidate now").click()

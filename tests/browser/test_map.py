@@ -114,8 +114,8 @@ def places_of(canvas: Locator, points: list[dict[str, Any]]) -> list[Place]:
     scale = min(box["width"], box["height"]) / 2 * 0.9
     middle = box["width"] / 2, box["height"] / 2
     return [
-        Place(one["memory_id"], one["text"], middle[0] + one["x"] * scale, middle[1] - one["y"] * scale)
-        for one in points
+        Place(point["memory_id"], point["text"], middle[0] + point["x"] * scale, middle[1] - point["y"] * scale)
+        for point in points
     ]
 
 
@@ -150,7 +150,7 @@ def draw_around(page: Page, canvas: Locator, places: list[Place]) -> None:
     """Draw a line around all points with the lasso."""
     box = canvas.bounding_box()
     assert box is not None
-    xs, ys = [one.left for one in places], [one.top for one in places]
+    xs, ys = [place.left for place in places], [place.top for place in places]
     left, right, top, bottom = min(xs) - 9, max(xs) + 9, min(ys) - 9, max(ys) + 9
     page.get_by_role("button", name="Select with a lasso").click()
     page.mouse.move(box["x"] + left, box["y"] + top)

@@ -36,7 +36,7 @@ def remember(system: System, conversation_id: str, *texts: str) -> list[str]:
                 )
                 for minute, text in enumerate(texts)
             ]
-            return [str(one.memory_id) for one in await asyncio.gather(*turns)]
+            return [str(memory.memory_id) for memory in await asyncio.gather(*turns)]
 
     return in_thread(stored())
 
@@ -46,7 +46,7 @@ def records(system: System, memory_ids: Sequence[str]) -> list[dict[str, Any] | 
 
     async def asked() -> list[dict[str, Any] | None]:
         async with MemoryClient(system.bootstrap, user_id=DEMO_USER_ID, project_id=PROJECT) as memory:
-            return [await record_of(memory, one) for one in memory_ids]
+            return [await record_of(memory, memory_id) for memory_id in memory_ids]
 
     async def record_of(memory: MemoryClient, memory_id: str) -> dict[str, Any] | None:
         try:
@@ -60,7 +60,7 @@ def records(system: System, memory_ids: Sequence[str]) -> list[dict[str, Any] | 
 
 
 def modes(system: System, memory_ids: Sequence[str]) -> list[str | None]:
-    return [None if one is None else one["mode"] for one in records(system, memory_ids)]
+    return [None if record is None else record["mode"] for record in records(system, memory_ids)]
 
 
 def text(system: System, memory_id: str) -> str:

@@ -46,7 +46,7 @@ def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
 
 def with_items(turn: Memory, *items: Memory) -> Memory:
     """Return the turn with these items."""
-    return turn.model_copy(update={"items": tuple(one.memory_id for one in items)})
+    return turn.model_copy(update={"items": tuple(item.memory_id for item in items)})
 
 
 def spans(turns: Sequence[Memory]) -> tuple[Evidence, ...]:

@@ -25,7 +25,7 @@ def manifests() -> list[Manifest]:
 
 def of_kind(kind: str) -> dict[str, Manifest]:
     """Return the objects of a kind by name."""
-    return {one["metadata"]["name"]: one for one in manifests() if one["kind"] == kind}
+    return {manifest["metadata"]["name"]: manifest for manifest in manifests() if manifest["kind"] == kind}
 
 
 def workloads() -> dict[str, Manifest]:
@@ -43,7 +43,7 @@ def container_of(workload: str) -> Manifest:
 def config() -> dict[str, str]:
     """Return the settings that all pods share."""
     [generated] = kustomizations()[KUBERNETES / "base"]["configMapGenerator"]
-    return dict(one.split("=", 1) for one in generated["literals"])
+    return dict(literal.split("=", 1) for literal in generated["literals"])
 
 
 SECRET = "a secret of more than thirty-two characters"
@@ -51,7 +51,7 @@ SECRET = "a secret of more than thirty-two characters"
 
 def environment_of(workload: str) -> dict[str, str]:
     """Return the environment of a workload's container; secrets are `SECRET`."""
-    own = {one["name"]: one.get("value", SECRET) for one in container_of(workload)["env"]}
+    own = {variable["name"]: variable.get("value", SECRET) for variable in container_of(workload)["env"]}
     return config() | own
 
 

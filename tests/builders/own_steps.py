@@ -88,7 +88,7 @@ class LongItemsOnly:
         self._at_least = config.at_least
 
     def __call__(self, items: Sequence[ExtractedItem]) -> dict[str, list[ExtractedItem]]:
-        return {"items": [one for one in items if len(one.text) >= self._at_least]}
+        return {"items": [item for item in items if len(item.text) >= self._at_least]}
 
 
 class WholeTextAsItem:
@@ -136,7 +136,7 @@ class Invent(Reverse):
     """Returns a hit that it was not given."""
 
     async def __call__(self, hits: Sequence[Hit]) -> dict[str, list[Hit]]:
-        return {"hits": [one.model_copy(update={"memory_id": "invented"}) for one in hits]}
+        return {"hits": [hit.model_copy(update={"memory_id": "invented"}) for hit in hits]}
 
 
 class Synonyms:
@@ -206,7 +206,7 @@ class NothingOfMonday:
     def __init__(self, _config: Any, _ports: StepPorts) -> None: ...
 
     async def __call__(self, turns: Sequence[Any]) -> dict[str, list[Any]]:
-        return {"turns": [one for one in turns if "Monday" not in one.text]}
+        return {"turns": [turn for turn in turns if "Monday" not in turn.text]}
 
 
 class Writes(Reverse):

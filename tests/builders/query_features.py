@@ -34,7 +34,7 @@ def query_features_of(
     """Return the features; turns are a minute apart plus `after`."""
     memories = _memory_columns(lines)
     asked = parse_question(question, memories.speakers)
-    texts = [tokenize(one.text) for one in lines]
+    texts = [tokenize(line.text) for line in lines]
     postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
     return QueryFeatures(
         question=asked,
@@ -42,7 +42,7 @@ def query_features_of(
         documents=memories.documents,
         postings=postings,
         lexical=lexical_fields(memories.derived(), postings, memories.documents),
-        entities=[_postings([one.text.count(entity) for one in lines]) for entity in asked.entities],
+        entities=[_postings([line.text.count(entity) for line in lines]) for entity in asked.entities],
         named=memories.spoken_by(asked.named),
         recency=np.zeros(len(memories.columns.live)),
         embedded=memories.columns.live,
@@ -54,8 +54,8 @@ def query_features_of(
 
 def _memory_columns(lines: Sequence[Line]) -> MemoryColumns:
     kind = MemoryKind((("user_id", "ana"),), "general", "episodic", "medium")
-    traits = {number: Trait(kind, one.conversation, one.speaker) for number, one in enumerate(lines)}
-    rows = [_row(number, one) for number, one in enumerate(lines)]
+    traits = {number: Trait(kind, line.conversation, line.speaker) for number, line in enumerate(lines)}
+    rows = [_row(number, line) for number, line in enumerate(lines)]
     return MemoryColumns(rows, traits)
 
 

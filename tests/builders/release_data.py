@@ -132,18 +132,18 @@ async def until_ready(client: MemoryClient) -> None:
 async def memories(client: MemoryClient, user: str) -> dict[str, Json]:
     """Return all memories of a user, by id."""
     found: dict[str, Json] = {}
-    async for one in _listed(client, user):
-        whole = await client.get_memory(one.memory_id, user_id=user)
+    async for memory in _listed(client, user):
+        whole = await client.get_memory(memory.memory_id, user_id=user)
         shown = whole.model_dump(mode="json")
         kept = {name: shown.get(name) for name in KEPT_FIELDS}
-        found[one.memory_id] = {**kept, "status": whole.embedding.status, "embedded_at": whole.embedding.embedded_at}
+        found[memory.memory_id] = {**kept, "status": whole.embedding.status, "embedded_at": whole.embedding.embedded_at}
     return found
 
 
 async def _listed(client: MemoryClient, user: str) -> AsyncIterator[ListedMemory]:
     for types in (None, ITEM_TYPES):
-        async for one in client.iter_memories(user_id=user, projects="*", types=types, include_superseded=True):
-            yield one
+        async for memory in client.iter_memories(user_id=user, projects="*", types=types, include_superseded=True):
+            yield memory
 
 
 async def seen_by(client: MemoryClient, user: str) -> Json:
@@ -154,7 +154,7 @@ async def seen_by(client: MemoryClient, user: str) -> Json:
     return {
         "memories": await memories(client, user),
         "hits": {asked: await hits(client, asked, user) for asked in QUESTIONS},
-        "categories": {one.name: [one.size, one.declared] for one in categories.categories},
+        "categories": {category.name: [category.size, category.declared] for category in categories.categories},
         "intention": {
             kind: sorted(one.text for one in getattr(intention, kind))
             for kind in ("goals", "constraints", "decisions", "blocking_errors", "resolved")

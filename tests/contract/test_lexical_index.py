@@ -31,14 +31,14 @@ def test_words_with_equal_stems_are_one_term(words: LexicalStore) -> None:
 def test_numbers_and_identifiers_count_as_nothing_else(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("On 2026-03-01 we took release-2026-03-01 and 1234567", 0)))
     assert found(words, "2026-03-02") <= found(words, "2026")
-    assert [len(one.numbers) for one in words.postings(0, "ana", ["2026-03-02", "1234568"])] == [0, 0]
+    assert [len(posting.numbers) for posting in words.postings(0, "ana", ["2026-03-02", "1234568"])] == [0, 0]
 
 
 def test_many_terms_are_answered_in_their_order(words: LexicalStore) -> None:
     for number in range(200):
         words.put(0, LexicalDocument(made(f"word{number} and letters", number)))
     asked = [f"word{number}" for number in reversed(range(256))]
-    numbers = [one.numbers.tolist() for one in words.postings(0, "ana", asked)]
+    numbers = [posting.numbers.tolist() for posting in words.postings(0, "ana", asked)]
     assert numbers == [[]] * 56 + [[number] for number in reversed(range(200))]
 
 

@@ -104,7 +104,8 @@ def test_memories_are_pending_until_understood_replaced_or_removed(words: Lexica
 
 def test_pending_memories_are_listed_during_writes(words: LexicalStore) -> None:
     memories = {
-        one.memory_id: one for one in (made("a", n, reading=TurnUnderstanding(status="pending")) for n in range(1200))
+        memory.memory_id: memory
+        for memory in (made("a", n, reading=TurnUnderstanding(status="pending")) for n in range(1200))
     }
     for memory in memories.values():
         words.put(0, LexicalDocument(memory))

@@ -44,17 +44,17 @@ async def test_unwritten_space_is_empty_and_has_no_collection(index: VectorIndex
 
 async def test_search_gives_cosines_best_first(index: VectorIndex) -> None:
     vectors = [vector(0, 1, 0, 0), vector(-2, 0, 0, 0), vector(3, 3, 0, 0), vector(0.5, 0, 0, 0)]
-    await index.upsert(SPACE, [point(number, vector=one) for number, one in enumerate(vectors)])
+    await index.upsert(SPACE, [point(number, vector=vector) for number, vector in enumerate(vectors)])
     found = await index.search(SPACE, vector(7, 0, 0, 0), EVERYTHING, 10)
     assert ids(found) == [memory(3), memory(2), memory(0), memory(1)]
-    assert [one.score for one in found] == pytest.approx([1, math.sqrt(0.5), 0, -1], abs=HALF)
+    assert [hit.score for hit in found] == pytest.approx([1, math.sqrt(0.5), 0, -1], abs=HALF)
 
 
 async def test_cosines_agree_with_exact_arithmetic_and_never_leave_their_range(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((64, 384)).astype(np.float32)
     await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
     for query in drawn[:8]:
-        found = {one.memory_id: one.score for one in await index.search(space, query, EVERYTHING, 64)}
+        found = {memory.memory_id: memory.score for memory in await index.search(space, query, EVERYTHING, 64)}
         exact = drawn.astype(np.float64) @ query / np.linalg.norm(drawn, axis=1) / np.linalg.norm(query)
         assert [found[memory(number)] for number in range(64)] == pytest.approx(list(exact), abs=1e-4)
         assert max(found.values()) <= 1
@@ -113,8 +113,8 @@ async def test_reads_respect_the_filter(index: VectorIndex, name: str) -> None:
         point(6, type="document", occurred_ms=1_800_000_000_002),
         *(point(number, boundary="u2") for number in range(7, 20)),
     ]
-    await index.upsert(space, [replace(one, tokens=tokens) for one in points])
-    everyone = [one.memory_id for one in points]
+    await index.upsert(space, [replace(point, tokens=tokens) for point in points])
+    everyone = [point.memory_id for point in points]
     assert ids(await index.search(space, X, where, 50)) == [memory(number) for number in expected]
     for asked in (None, everyone):
         assert ids(await index.maxsim(space, tokens, where, 50, asked)) == [memory(number) for number in expected]
@@ -207,8 +207,8 @@ async def test_returned_vectors_can_be_written_to_another_space(index: VectorInd
 async def test_more_than_one_batch_is_written_read_and_deleted(index: VectorIndex) -> None:
     points = [point(number, vector=vector(1, number, 0, 0)) for number in range(600)]
     await index.upsert(SPACE, points)
-    everyone = [one.memory_id for one in points]
-    assert await index.hashes(SPACE, everyone) == {one.memory_id: one.content_hash for one in points}
+    everyone = [point.memory_id for point in points]
+    assert await index.hashes(SPACE, everyone) == {point.memory_id: point.content_hash for point in points}
     assert ids(await index.search(SPACE, X, EVERYTHING, 600)) == everyone
     assert set(await index.vectors(SPACE, everyone)) == set(everyone)
     await index.delete(SPACE, everyone[1:])

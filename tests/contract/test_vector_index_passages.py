@@ -45,9 +45,9 @@ ACROSS = rows((1, 0))
 def cut(plain: Point, pooled: Sequence[Vector], tokens: Tokens | None = None) -> Point:
     """Return the point of a long text with these passages."""
     of_each = [[] for _ in pooled] if tokens is None else tokens
-    counts = np.array([len(one) for one in of_each])
+    counts = np.array([len(memory) for memory in of_each])
     mean = np.array(pooled).mean(axis=0)
-    all_tokens = rows(*(row for one in of_each for row in one))
+    all_tokens = rows(*(row for memory in of_each for row in memory))
     return replace(plain, vector=mean, tokens=all_tokens, passages=PassageVectors(np.array(pooled), counts))
 
 
@@ -77,15 +77,15 @@ def parts_of(found: Nearest) -> dict[tuple[str, int], float]:
 
 
 def scores(found: Sequence[Scored]) -> dict[str, float]:
-    return {one.memory_id: one.score for one in found}
+    return {memory.memory_id: memory.score for memory in found}
 
 
 def exact_cosines(points: Sequence[Point], query: Vector) -> dict[tuple[str, int], float]:
     return {
-        (one.memory_id, part): float(row @ query / np.linalg.norm(row) / np.linalg.norm(query))
-        for one in points
-        if one.passages is not None
-        for part, row in enumerate(one.passages.pooled)
+        (point.memory_id, part): float(row @ query / np.linalg.norm(row) / np.linalg.norm(query))
+        for point in points
+        if point.passages is not None
+        for part, row in enumerate(point.passages.pooled)
     }
 
 
@@ -134,12 +134,12 @@ async def test_means_of_cosines_agree_with_exact_arithmetic(index: VectorIndex) 
     for query in drawn(np.random.default_rng(99), 4, 64):
         exact = exact_cosines(points, query)
         means = {
-            one.memory_id: np.mean([score for (owner, _), score in exact.items() if owner == one.memory_id])
-            for one in points
+            point.memory_id: np.mean([score for (owner, _), score in exact.items() if owner == point.memory_id])
+            for point in points
         }
         found = await index.search(WIDE, query, EVERYTHING, 100)
         assert scores(found) == pytest.approx(means, abs=1e-3)
-        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
 
 async def test_text_that_is_written_anew_has_its_new_score(index: VectorIndex) -> None:
@@ -170,9 +170,10 @@ async def test_cosines_of_passages_agree_with_exact_arithmetic(index: VectorInde
         found, exact = await index.search_passages(WIDE, query, EVERYTHING, 100), exact_cosines(points, query)
         assert parts_of(found) == pytest.approx(exact, abs=1e-3)
         assert scores(found) == {
-            one: max(score for (owner, _), score in parts_of(found).items() if owner == one) for one in found.memory_ids
+            memory_id: max(score for (owner, _), score in parts_of(found).items() if owner == memory_id)
+            for memory_id in found.memory_ids
         }
-        assert len(found) == len([one for one in points if one.passages is not None])
+        assert len(found) == len([point for point in points if point.passages is not None])
 
 
 async def test_limit_counts_texts_and_not_passages(index: VectorIndex) -> None:
@@ -214,7 +215,7 @@ async def test_filters_hold_for_passages(index: VectorIndex, name: str) -> None:
         point(6, boundary="u2"),
     ]
     await index.upsert(SPACE, [cut(one, [Y, X], [[(0.5, 0)], [(0, 0.5)]]) for one in plain])
-    for asked in (None, [one.memory_id for one in plain]):
+    for asked in (None, [each.memory_id for each in plain]):
         found = await index.search_passages(SPACE, X, FILTERS[name], 10, asked)
         late = await index.maxsim(SPACE, ACROSS, FILTERS[name], 10, asked)
         assert ids(found) == [memory(admitted)]
@@ -301,7 +302,7 @@ async def test_vectors_return_passages_as_written(index: VectorIndex) -> None:
     assert passages is not None
     assert passages.pooled == pytest.approx(np.array([X, Y, vector(0, 0, 0.6, -0.8)]), abs=HALF)
     assert passages.token_counts.tolist() == [2, 0, 1]
-    assert found[memory(1)].tokens.tolist() == rows(*(row for one in tokens for row in one)).tolist()
+    assert found[memory(1)].tokens.tolist() == rows(*(row for token in tokens for row in token)).tolist()
     assert found[memory(2)].passages is None
 
 
@@ -309,11 +310,11 @@ async def test_moved_passages_keep_their_scores(index: VectorIndex) -> None:
     renamed = replace(WIDE, mode="renamed")
     points = [wide(number) for number in range(40)]
     await index.upsert(WIDE, points)
-    vectors = await index.vectors(WIDE, [one.memory_id for one in points])
+    vectors = await index.vectors(WIDE, [point.memory_id for point in points])
     moved = [
-        replace(one, vector=read.pooled, tokens=read.tokens, passages=read.passages)
-        for one in points
-        for read in (vectors[one.memory_id],)
+        replace(point, vector=read.pooled, tokens=read.tokens, passages=read.passages)
+        for point in points
+        for read in (vectors[point.memory_id],)
     ]
     await index.upsert(renamed, moved)
     [query], question = drawn(np.random.default_rng(5), 1, 64), drawn(np.random.default_rng(6), 3, 32)
@@ -330,7 +331,7 @@ async def test_scores_of_passages_do_not_depend_on_other_points(index: VectorInd
     mine, others = [wide(number) for number in range(30)], [wide(number) for number in range(100, 160)]
     [query], question = drawn(np.random.default_rng(7), 1, 64), drawn(np.random.default_rng(8), 4, 32)
     await index.upsert(WIDE, mine)
-    asked = [one.memory_id for one in mine]
+    asked = [memory.memory_id for memory in mine]
     cosines = await index.search_passages(WIDE, query, EVERYTHING, 50)
     late = await index.maxsim(WIDE, question, EVERYTHING, 50)
     await index.upsert(WIDE, others)

@@ -72,18 +72,18 @@ def planned(asked: Sequence[Encoded], where: MemoryFilter, candidates: Sequence[
 async def assert_equal(
     reads: VectorReads, index: VectorIndex, search: PlannedSearch, asked_for: Sequence[str] | None
 ) -> None:
-    for one in search.questions:
-        by_vector = await reads.search(search.space, one.pooled, search.where, search.dense_limit)
-        assert_same(by_vector, await index.search(search.space, one.pooled, search.where, search.dense_limit))
+    for question in search.questions:
+        by_vector = await reads.search(search.space, question.pooled, search.where, search.dense_limit)
+        assert_same(by_vector, await index.search(search.space, question.pooled, search.where, search.dense_limit))
         limit = 25 if asked_for is None else len(asked_for)
-        by_tokens = await reads.maxsim(search.space, one.tokens, search.where, limit, asked_for)
-        assert_same(by_tokens, await index.maxsim(search.space, one.tokens, search.where, limit, asked_for))
+        by_tokens = await reads.maxsim(search.space, question.tokens, search.where, limit, asked_for)
+        assert_same(by_tokens, await index.maxsim(search.space, question.tokens, search.where, limit, asked_for))
 
 
 def assert_same(found: Sequence[Scored], expected: Sequence[Scored]) -> None:
-    assert [one.memory_id for one in found] == [one.memory_id for one in expected]
+    assert [memory.memory_id for memory in found] == [memory.memory_id for memory in expected]
     # Local mode computes the same product twice to 8 digits only.
-    assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-6)
+    assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
@@ -101,7 +101,7 @@ async def test_candidates_and_late_interaction_in_one_query_rank_like_two(
     await index.upsert(SPACE, points())
     search = planned([question(1), question(7)], where, ALL[::4])
     nearest = await index.search(SPACE, search.questions[0].pooled, where, search.dense_limit)
-    chosen = sorted({*ALL[::4], *(one.memory_id for one in nearest)})
+    chosen = sorted({*ALL[::4], *(memory.memory_id for memory in nearest)})
     reads = await index.read_ahead([search])
     await assert_equal(reads, index, search, chosen)
     # Also memories that are no candidates, and unknown ones.
@@ -117,14 +117,14 @@ async def test_scores_that_tie_at_the_cut_are_ordered_by_id(index: VectorIndex) 
         search = planned([asked], MemoryFilter("u1"), candidates)
         reads = await index.read_ahead([search])
         found = await reads.search(SPACE, asked.pooled, search.where, search.dense_limit)
-        assert [one.memory_id for one in found] == ALL[:30]
+        assert [memory.memory_id for memory in found] == ALL[:30]
         await assert_equal(reads, index, search, asked_for)
 
 
 async def test_several_spaces_are_asked_at_once_and_fail_alone(index: VectorIndex) -> None:
     plain, missing = space_of(dim=16, mode="plain"), space_of(dim=16, mode="missing", token_dim=8)
     await index.upsert(SPACE, points())
-    await index.upsert(plain, [replace(one, tokens=None) for one in points()])
+    await index.upsert(plain, [replace(point, tokens=None) for point in points()])
     asked, where = question(5), MemoryFilter("u1")
     bad = Encoded(np.full(16, math.nan, np.float32), asked.tokens)
     searches = [

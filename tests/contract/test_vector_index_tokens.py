@@ -47,11 +47,11 @@ def wide(number: int) -> Point:
 
 
 def ids_of(points: Sequence[Point]) -> list[str]:
-    return [one.memory_id for one in points]
+    return [point.memory_id for point in points]
 
 
 def scores(found: Sequence[Scored]) -> dict[str, float]:
-    return {one.memory_id: one.score for one in found}
+    return {memory.memory_id: memory.score for memory in found}
 
 
 def test_token_vectors_give_a_space_another_digest() -> None:
@@ -60,10 +60,10 @@ def test_token_vectors_give_a_space_another_digest() -> None:
 
 async def test_maxsim_sums_the_best_dot_product_of_each_query_row(index: VectorIndex) -> None:
     tokens = [rows((1, 0), (0, 1)), rows((0.5, 0.5)), rows((0, -1), (-1, 0), (0.25, 0)), rows((0, -1))]
-    await index.upsert(SPACE, [point(number, tokens=one) for number, one in enumerate(tokens)])
+    await index.upsert(SPACE, [point(number, tokens=token) for number, token in enumerate(tokens)])
     found = await index.maxsim(SPACE, rows((0.75, 0), (0, 0.25)), EVERYTHING, 10)
     assert ids(found) == [memory(0), memory(1), memory(2), memory(3)]
-    assert [one.score for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25], abs=1e-5)
+    assert [hit.score for hit in found] == pytest.approx([1, 0.5, 0.1875, -0.25], abs=1e-5)
 
 
 async def test_maxsim_is_near_exact_arithmetic_and_is_not_clipped(index: VectorIndex) -> None:
@@ -72,10 +72,10 @@ async def test_maxsim_is_near_exact_arithmetic_and_is_not_clipped(index: VectorI
     for seed in range(5):
         question = drawn(1000 + seed, 3 + 4 * seed)
         found = scores(await index.maxsim(WIDE, question, EVERYTHING, 100))
-        for one in points:
-            assert one.tokens is not None
-            exact = (question.astype(np.float64) @ one.tokens.T).max(axis=1).sum()
-            assert found[one.memory_id] == pytest.approx(exact, abs=ROUNDED * len(question))
+        for written in points:
+            assert written.tokens is not None
+            exact = (question.astype(np.float64) @ written.tokens.T).max(axis=1).sum()
+            assert found[written.memory_id] == pytest.approx(exact, abs=ROUNDED * len(question))
         assert max(found.values()) > 1 or seed == 0
 
 
@@ -96,7 +96,7 @@ async def test_maxsim_scores_only_the_given_memories(index: VectorIndex) -> None
 
 async def test_maxsim_respects_the_filter(index: VectorIndex) -> None:
     others = [point(2, boundary="u2", tokens=ACROSS), point(3, scope={"user_id": "u1", "project_id": "p2"})]
-    await index.upsert(SPACE, [point(1, tokens=ACROSS), *(replace(one, tokens=ACROSS) for one in others)])
+    await index.upsert(SPACE, [point(1, tokens=ACROSS), *(replace(other, tokens=ACROSS) for other in others)])
     everyone = [memory(1), memory(2), memory(3)]
     for asked in (None, everyone):
         found = await index.maxsim(SPACE, ACROSS, MemoryFilter("u1", {"project_id": ("p1",)}), 10, asked)

@@ -37,8 +37,10 @@ class FakeArchivedTopics:
     def compact(self, partition: int, random: Random) -> None:
         """Remove archived records that a later one with the same key replaces, each or not, as Kafka may."""
         place = (ARCHIVE, partition)
-        last = {one.key: one.offset for one in self.topics[place]}
-        self.topics[place] = [one for one in self.topics[place] if last[one.key] == one.offset or random.random() < 0.5]
+        last = {record.key: record.offset for record in self.topics[place]}
+        self.topics[place] = [
+            record for record in self.topics[place] if last[record.key] == record.offset or random.random() < 0.5
+        ]
 
     async def handled(self, partition: int) -> int:
         return self.committed.get(partition, self._ends[TURNS, partition])
@@ -49,7 +51,9 @@ class FakeArchivedTopics:
         return records[0].offset if records else self._ends[known]
 
     async def first_since(self, partition: int, moment_ms: int) -> int | None:
-        return next((one.offset for one in self.topics[TURNS, partition] if one.timestamp_ms >= moment_ms), None)
+        return next(
+            (record.offset for record in self.topics[TURNS, partition] if record.timestamp_ms >= moment_ms), None
+        )
 
     async def read_archive(self, partition: int, offset: int) -> tuple[list[Record], int]:
         return await self.read((ARCHIVE, partition), offset)
@@ -58,14 +62,14 @@ class FakeArchivedTopics:
         return self._ends[ARCHIVE, partition]
 
     async def archived(self, partition: int) -> int:
-        positions = [position_in(one) for one in self.topics[ARCHIVE, partition]]
-        return next((one for one in reversed(positions) if one is not None), 0)
+        positions = [position_in(record) for record in self.topics[ARCHIVE, partition]]
+        return next((position for position in reversed(positions) if position is not None), 0)
 
     async def delete_before(self, partition: int, offset: int) -> None:
         self._die()
         self.on_delete(partition, offset)
         place = (TURNS, partition)
-        self.topics[place] = [one for one in self.topics[place] if one.offset >= offset]
+        self.topics[place] = [record for record in self.topics[place] if record.offset >= offset]
         self._die()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
@@ -87,7 +91,7 @@ class FakeArchivedTopics:
 
     async def read(self, place: int | tuple[str, int], offset: int, most: int = 1000) -> tuple[list[Record], int]:
         known = (TURNS, place) if isinstance(place, int) else place
-        records = [one for one in self.topics[known] if one.offset >= offset][: min(most, self._page)]
+        records = [record for record in self.topics[known] if record.offset >= offset][: min(most, self._page)]
         return records, records[-1].offset + 1 if records else max(offset, self._ends[known])
 
     async def read_through(self, place: tuple[str, int], take: Callable[[Record], None]) -> None:
@@ -96,7 +100,7 @@ class FakeArchivedTopics:
 
     def texts(self, topic: str, partition: int) -> Sequence[bytes]:
         """Return the values that a topic has."""
-        return [one.value or b"" for one in self.topics[topic, partition]]
+        return [record.value or b"" for record in self.topics[topic, partition]]
 
     def end(self, topic: str, partition: int) -> int:
         """Return the offset of the next record."""

@@ -98,7 +98,7 @@ class FakeLogTarget:
         self._die()
 
     async def keep_distilled(self, _scope: Mapping[str, str], kept: Collection[str]) -> int:
-        self.distilled = [one for one in self.distilled if one in kept]
+        self.distilled = [memory for memory in self.distilled if memory in kept]
         return 0
 
     async def wait_settled(self, *, turns: bool = False) -> None:

@@ -71,7 +71,7 @@ class FakeIndex:
         """Return the nearest points that match `where`, best first, ties by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
-        return sort_by_score((one.memory_id, whole_score(one, vector)) for one in admitted)[: max(0, limit)]
+        return sort_by_score((memory.memory_id, whole_score(memory, vector)) for memory in admitted)[: max(0, limit)]
 
     async def search_passages(
         self,
@@ -112,12 +112,13 @@ class FakeIndex:
         points = self._points(space)
         known = [points[one] for one in validate_ids(memory_ids) if one in points]
         return {
-            one.memory_id: Encoded(unit(one.vector), rows_of(space, one), passages=unit_passages(one)) for one in known
+            memory.memory_id: Encoded(unit(memory.vector), rows_of(space, memory), passages=unit_passages(memory))
+            for memory in known
         }
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the pooled vectors of stored points, of length 1."""
-        return {memory_id: one.pooled for memory_id, one in (await self.vectors(space, memory_ids)).items()}
+        return {memory_id: vector.pooled for memory_id, vector in (await self.vectors(space, memory_ids)).items()}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         """Return the number of points of a partition in a space."""
@@ -163,7 +164,9 @@ class FakeIndex:
 
     def _admitted(self, space: VectorSpace, where: MemoryFilter, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)
-        return [points[one] for one in memory_ids if one in points and admits(where, points[one])]
+        return [
+            points[memory_id] for memory_id in memory_ids if memory_id in points and admits(where, points[memory_id])
+        ]
 
 
 def admits(where: MemoryFilter, point: Point) -> bool:
@@ -214,7 +217,7 @@ def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[Sco
     if point.passages is None:
         return [ScoredText(point.memory_id, max_sim(question, point.tokens))]
     tokens = np.split(point.tokens, np.cumsum(point.passages.token_counts)[:-1])
-    chosen = [part for part, one in enumerate(tokens) if len(one)]
+    chosen = [part for part, token in enumerate(tokens) if len(token)]
     if pooled is not None:
         cosines = [hit.score for hit in passage_hits(point, pooled)]
         chosen = sorted(chosen, key=lambda part: -cosines[part])[:PASSAGES_READ]

@@ -118,4 +118,4 @@ def point(number: int, **changes: Any) -> Point:
 
 
 def ids(found: Sequence[Scored]) -> list[str]:
-    return [one.memory_id for one in found]
+    return [memory.memory_id for memory in found]

@@ -86,7 +86,7 @@ def waited_for(condition: Callable[[], bool]) -> None:
 def _is_counted(system: System) -> bool:
     """True once the gateway knows the demo's modes: they are published within ten seconds of a change."""
     users = httpx.get(f"{system.url}/v1/users").json()["items"]
-    return any("journal" in one["modes"] for one in users)
+    return any("journal" in user["modes"] for user in users)
 
 
 def _ready(up: subprocess.Popen[str]) -> System:

@@ -43,7 +43,7 @@ def _due(memory: Memory) -> list[tuple[str, str, str]]:
     if memory.embedding.status != "ready" or memory.embedding.place is None:
         return []
     spaces = (memory.embedding.place.space, *memory.embedding.held)
-    return [(memory.memory_id, collection_name(memory.mode, one), memory.content_hash) for one in spaces]
+    return [(memory.memory_id, collection_name(memory.mode, space), memory.content_hash) for space in spaces]
 
 
 def _words(directory: Path, partition: int) -> list[tuple[object, ...]]:

@@ -21,7 +21,7 @@ from tests.worlds.user_actions import BYSTANDER, USER, ActionRunner
 
 async def find_faults(runner: ActionRunner, pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> list[str]:
     """Return all violations."""
-    known = {one.memory_id: one for one in runner.memories()}
+    known = {memory.memory_id: memory for memory in runner.memories()}
     found = [*check_turns(runner, known), *check_evidence(known), *check_chains(known), *check_items(known)]
     found += check_words(pipeline, words)
     found += await check_vectors(pipeline)
@@ -33,24 +33,24 @@ async def find_faults(runner: ActionRunner, pipeline: InMemoryPipeline, words: S
 
 def check_turns(runner: ActionRunner, known: dict[str, Memory]) -> Iterator[str]:
     """Every turn that was not forgotten has its last text, and there are no others."""
-    there = {one.memory_id: str(one.metadata["mark"]) for one in known.values() if one.origin == "said"}
+    there = {memory.memory_id: str(memory.metadata["mark"]) for memory in known.values() if memory.origin == "said"}
     if there != runner.current_marks:
         yield f"turns are {there}, expected {runner.current_marks}"
 
 
 def check_evidence(known: dict[str, Memory]) -> Iterator[str]:
     """Evidence of derived memories is a span in an existing turn; an item has the text of a span."""
-    for one in known.values():
-        if one.origin == "said":
+    for memory in known.values():
+        if memory.origin == "said":
             continue
-        if not one.evidence:
-            yield f"{one.text!r} has no evidence"
-        spans = [(span, _text(span, known)) for span in one.evidence]
+        if not memory.evidence:
+            yield f"{memory.text!r} has no evidence"
+        spans = [(span, _text(span, known)) for span in memory.evidence]
         for span, text in spans:
             if text is None or not 0 <= span.start < span.end <= len(text):
-                yield f"{one.text!r} has invalid evidence: {span}"
-        if one.origin == "extracted" and not any(text and text[s.start : s.end] == one.text for s, text in spans):
-            yield f"{one.text!r} differs from its evidence"
+                yield f"{memory.text!r} has invalid evidence: {span}"
+        if memory.origin == "extracted" and not any(text and text[s.start : s.end] == memory.text for s, text in spans):
+            yield f"{memory.text!r} differs from its evidence"
 
 
 def check_chains(known: dict[str, Memory]) -> Iterator[str]:
@@ -79,37 +79,43 @@ def check_words(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterat
     """Every index of the lexical store has its records with mode, status and whether they are current."""
     records = list(pipeline.memories.all())
     for index_name in (index_name for boundary in (USER, BYSTANDER) for index_name in all_index_names(boundary)):
-        there = [one for one in records if one.index_name == index_name]
+        there = [record for record in records if record.index_name == index_name]
         columns_by_partition = [words.memory_columns(partition, index_name) for partition in range(pipeline.partitions)]
         live = [
             (memory_columns.id_of[n], bool(memory_columns.columns.superseded[n]))
             for memory_columns in columns_by_partition
             for n in np.flatnonzero(memory_columns.columns.live).tolist()
         ]
-        expected = [(one.memory_id, one.superseded_by is not None) for one in there]
+        expected = [(memory.memory_id, memory.superseded_by is not None) for memory in there]
         if sorted(live) != sorted(expected):
             yield f"the words of {index_name} have {set(live) - set(expected)} and lack {set(expected) - set(live)}"
         counted: Counter[tuple[str, str]] = Counter()
         for partition in range(pipeline.partitions):
             for mode, statuses in words.counts(partition, index_name).items():
                 counted.update({(mode, status): number for status, number in statuses.items()})
-        if +counted != Counter((one.mode, one.embedding.status) for one in there):
+        if +counted != Counter((memory.mode, memory.embedding.status) for memory in there):
             yield f"the words of {index_name} count {+counted}"
 
 
 async def check_vectors(pipeline: InMemoryPipeline) -> list[str]:
     """Every searchable memory has the vector of its current text in its mode's space, and there are no others."""
     records = list(pipeline.memories.all())
-    found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != _due_status(one)]
+    found = [
+        f"{record.text!r} is {record.embedding.status}"
+        for record in records
+        if record.embedding.status != _due_status(record)
+    ]
     stored: set[tuple[str, str, str]] = set()
     for name, fingerprint in (await pipeline.index.spaces()).items():
         space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
-        there = await pipeline.index.hashes(space, [one.memory_id for one in records])
+        there = await pipeline.index.hashes(space, [record.memory_id for record in records])
         stored |= {(memory_id, space.mode, content) for memory_id, content in there.items()}
         count = sum([await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)])
         if count != len(there):
             found.append(f"{count - len(there)} vectors in {space.mode} have no memory")
-    expected = {(one.memory_id, one.mode, one.content_hash) for one in records if one.visibility.searchable}
+    expected = {
+        (record.memory_id, record.mode, record.content_hash) for record in records if record.visibility.searchable
+    }
     return found + (
         [] if stored == expected else [f"vectors too many {stored - expected}, missing {expected - stored}"]
     )
@@ -121,16 +127,18 @@ def _due_status(memory: Memory) -> str:
 
 def check_visibility(pipeline: InMemoryPipeline, known: dict[str, Memory]) -> Iterator[str]:
     """A memory's own filters and its mode's hold for it; an item has those of its turns, a summary all of them."""
-    for one in known.values():
+    for memory in known.values():
         declared = pipeline.modes.get(partition_of(USER.encode(), pipeline.partitions), USER)
-        expected = one.own_visibility.limited_by(mode_visibility(one, declared))
-        if one.visibility != expected:
-            yield f"{one.origin} {one.text!r} has {one.visibility!r}, expected {expected!r}"
-        turns = [known[span.memory_id] for span in one.evidence if span.memory_id in known]
-        if one.origin == "extracted" and any(turn.visibility != one.own_visibility for turn in turns):
-            yield f"item {one.text!r} has other filters than its turns"
-        if one.origin == "distilled" and any(turn.own_visibility.private > one.visibility.private for turn in turns):
-            yield f"summary {one.text!r} has the text of a private turn"
+        expected = memory.own_visibility.limited_by(mode_visibility(memory, declared))
+        if memory.visibility != expected:
+            yield f"{memory.origin} {memory.text!r} has {memory.visibility!r}, expected {expected!r}"
+        turns = [known[span.memory_id] for span in memory.evidence if span.memory_id in known]
+        if memory.origin == "extracted" and any(turn.visibility != memory.own_visibility for turn in turns):
+            yield f"item {memory.text!r} has other filters than its turns"
+        if memory.origin == "distilled" and any(
+            turn.own_visibility.private > memory.visibility.private for turn in turns
+        ):
+            yield f"summary {memory.text!r} has the text of a private turn"
 
 
 def check_removed_texts(
@@ -146,7 +154,7 @@ def check_removed_texts(
         "answers": [str(shown)],
     }
     for mark in sorted(over):
-        yield from (f"{mark} is in {place}" for place, texts in places.items() if any(mark in one for one in texts))
+        yield from (f"{mark} is in {place}" for place, texts in places.items() if any(mark in text for text in texts))
         if any(_occurs(mark, words, pipeline.partitions)):
             yield f"{mark} is in the words"
 
@@ -179,8 +187,8 @@ def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
         entries = [
             one for part in intention.values() if isinstance(part, list) for one in part if isinstance(one, dict)
         ]
-        rested = [span["memory_id"] for one in entries for span in one["evidence"]]
-        listed = [item["memory_id"] for one in categories["categories"] for item in one.get("items", ())]
+        rested = [span["memory_id"] for entry in entries for span in entry["evidence"]]
+        listed = [item["memory_id"] for category in categories["categories"] for item in category.get("items", ())]
         for memory_id in (*rested, *listed):
             memory = known.get(memory_id)
             if memory is None or (memory_id in listed and memory.superseded_by is not None):
@@ -198,10 +206,10 @@ def _text(span: Evidence, known: dict[str, Memory]) -> str | None:
         return None
     if span.resource is None:
         return turn.text
-    return next((one.text for one in turn.resources if one.uri == span.resource), None)
+    return next((resource.text for resource in turn.resources if resource.uri == span.resource), None)
 
 
 def _occurs(mark: str, words: SqliteLexicalIndex, partitions: int) -> Iterable[bool]:
     for partition in range(partitions):
         for index_name in all_index_names(USER):
-            yield any(len(one.numbers) for one in words.postings(partition, index_name, [mark], fuzzy=False))
+            yield any(len(posting.numbers) for posting in words.postings(partition, index_name, [mark], fuzzy=False))

@@ -27,8 +27,8 @@ def sample_turns(turns: int = TURNS) -> list[Json]:
     """Return the first turns of a sample conversation, as messages."""
     said = json.loads(SAMPLE.read_text())["conversation"]["session_1"][:turns]
     return [
-        turn_message(one["text"], one["dia_id"], role="assistant" if one["speaker"] == "Assistant" else "user")
-        for one in said
+        turn_message(turn["text"], turn["dia_id"], role="assistant" if turn["speaker"] == "Assistant" else "user")
+        for turn in said
     ]
 
 
@@ -36,11 +36,11 @@ def known_answer(prompt: Prompt) -> Json:
     """Find facts in the first sentences of a turn, in others with the other prompt, and a goal with the first alone."""
     found = SHOWN_TURN.search(prompt.user)
     assert found is not None
-    sentences = [one.strip() for one in split_sentences(found[2]) if len(one.split()) > 3]
+    sentences = [sentence.strip() for sentence in split_sentences(found[2]) if len(sentence.split()) > 3]
     is_other = prompt.version == OTHER_PROMPT
     items = [
-        {"kind": "fact", "text": f"Noted: {one}", "quote": one}
-        for one in (sentences[1:3] if is_other else sentences[:2])
+        {"kind": "fact", "text": f"Noted: {sentence}", "quote": sentence}
+        for sentence in (sentences[1:3] if is_other else sentences[:2])
     ]
     goals = {} if is_other else {"intention": {"goals": [f"goal of {sentences[0][:40]}"]}}
     return {"topic": prompt.version, "entities": [prompt.version], "items": items, **goals}
@@ -80,7 +80,7 @@ async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemor
 async def settled(pipeline: InMemoryPipeline) -> None:
     def done() -> bool:
         memories = list(pipeline.memories.all())
-        return all(one.embedding.status == "ready" and one.reading.status != "pending" for one in memories)
+        return all(memory.embedding.status == "ready" and memory.reading.status != "pending" for memory in memories)
 
     await pipeline.topics.settled()
     await pipeline.until(done)
@@ -88,27 +88,28 @@ async def settled(pipeline: InMemoryPipeline) -> None:
 
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    return {one.memory_id: one for one in pipeline.memories.all() if one.origin == "extracted"}
+    return {memory.memory_id: memory for memory in pipeline.memories.all() if memory.origin == "extracted"}
 
 
 def turns(pipeline: InMemoryPipeline) -> list[Memory]:
-    return [one for one in pipeline.memories.all() if one.origin == "said"]
+    return [memory for memory in pipeline.memories.all() if memory.origin == "said"]
 
 
 async def state(pipeline: InMemoryPipeline) -> Json:
     """Return what was understood: turns, items, their vectors and words, and the intention."""
     space = pipeline.space("general", "general")
-    ids = [one.memory_id for one in pipeline.memories.all()]
+    ids = [memory.memory_id for memory in pipeline.memories.all()]
     counted = [await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)]
     assert (await pipeline.index.hashes(space, ids)).keys() == {*ids}
     assert sum(counted) == len(ids), "no vector is left of what is gone"
     shown = (await pipeline.command("get_intention"))["result"]
     return {
         "turns": {
-            one.memory_id: (one.reading.model, one.reading.topic, one.entities, one.items) for one in turns(pipeline)
+            turn.memory_id: (turn.reading.model, turn.reading.topic, turn.entities, turn.items)
+            for turn in turns(pipeline)
         },
-        "items": {key: (one.text, one.evidence, one.superseded_by) for key, one in items(pipeline).items()},
-        "goals": sorted(one["text"] for one in shown["goals"]),
+        "items": {key: (item.text, item.evidence, item.superseded_by) for key, item in items(pipeline).items()},
+        "goals": sorted(goal["text"] for goal in shown["goals"]),
     }
 
 
@@ -117,7 +118,7 @@ async def refreshed(pipeline: InMemoryPipeline, **arguments: Any) -> tuple[Json,
     reply = await pipeline.command("refresh", **arguments)
     assert reply["status"] == "ok", reply
     await settled(pipeline)
-    return dict(reply["result"]), [one["code"] for one in reply["warnings"]]
+    return dict(reply["result"]), [warning["code"] for warning in reply["warnings"]]
 
 
 def kept_partition(pipeline: InMemoryPipeline, memory: Memory) -> int:

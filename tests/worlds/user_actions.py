@@ -115,7 +115,9 @@ class ActionRunner:
 
     async def replay(self, number: int) -> None:
         """Publish the record of a turn again."""
-        records = [one for one in self.pipeline.topics.records(self.pipeline.names.turns) if one.key == USER.encode()]
+        records = [
+            record for record in self.pipeline.topics.records(self.pipeline.names.turns) if record.key == USER.encode()
+        ]
         if records:
             await self._publish_again(records[number % len(records)])
 
@@ -141,7 +143,7 @@ class ActionRunner:
 
     async def delete(self, name: int, fate: int) -> None:
         """Delete a mode; forget its memories or move them to `general`."""
-        ids = [one.memory_id for one in self._said() if one.mode == NAMES[name]]
+        ids = [memory.memory_id for memory in self._said() if memory.mode == NAMES[name]]
         memories = ("forget", "move:general")[fate]
         reply = await self._command("delete_mode", name=NAMES[name], memories=memories)
         if reply["status"] == "ok" and memories == "forget":
@@ -166,7 +168,7 @@ class ActionRunner:
 
     async def forget_derived(self, number: int) -> None:
         """Forget an item or a summary by its id; its turns stay."""
-        if derived := [one for one in self.memories() if one.origin != "said"]:
+        if derived := [memory for memory in self.memories() if memory.origin != "said"]:
             one = derived[number % len(derived)]
             await self._command("forget", one.scope["project_id"], memory_id=one.memory_id)
 
@@ -181,19 +183,19 @@ class ActionRunner:
     async def forget_conversation(self, conversation: int, project: int) -> None:
         """Forget a conversation."""
         name = CONVERSATIONS[conversation]
-        ids = [one for one in self._said(project) if one.conversation_id == name]
+        ids = [turn for turn in self._said(project) if turn.conversation_id == name]
         await self._command("forget", PROJECTS[project], conversation_id=name)
         self._expect_forgotten(one.memory_id for one in ids)
 
     async def forget_project(self, project: int) -> None:
         """Forget a project."""
-        ids = [one.memory_id for one in self._said(project)]
+        ids = [memory.memory_id for memory in self._said(project)]
         await self._command("forget", PROJECTS[project], project=True)
         self._expect_forgotten(ids)
 
     async def forget_user(self) -> None:
         """Forget all memories of the user."""
-        ids = [one.memory_id for one in self._said()]
+        ids = [memory.memory_id for memory in self._said()]
         await self._command("forget", user=True)
         self._expect_forgotten(ids)
 
@@ -206,21 +208,23 @@ class ActionRunner:
 
     def memories(self) -> list[Memory]:
         """Return all memories of the user, sorted by id."""
-        mine = [one for one in self.pipeline.memories.all() if one.boundary == USER]
+        mine = [memory for memory in self.pipeline.memories.all() if memory.boundary == USER]
         return sorted(mine, key=lambda one: one.memory_id)
 
     def _said(self, project: int | None = None) -> list[Memory]:
         projects = PROJECTS if project is None else (PROJECTS[project],)
-        return [one for one in self.memories() if one.origin == "said" and one.scope["project_id"] in projects]
+        return [
+            memory for memory in self.memories() if memory.origin == "said" and memory.scope["project_id"] in projects
+        ]
 
     def _pick_memory(self, number: int) -> Memory | None:
         known = self.memories()
         return known[number % len(known)] if known else None
 
     def _expect_forgotten(self, memory_ids: Iterable[str]) -> None:
-        for one in memory_ids:
-            del self.current_marks[one]
-            self.forgotten.add(one)
+        for memory_id in memory_ids:
+            del self.current_marks[memory_id]
+            self.forgotten.add(memory_id)
 
     async def _say(self, text: str, mark: str, turn_id: str, conversation: int, project: int, **more: Any) -> None:
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
@@ -254,5 +258,5 @@ class ActionRunner:
 
 
 def _without_reply(record: Record) -> Outgoing:
-    headers = tuple(one for one in record.headers if one[0] not in ("reply_to", "correlation_id"))
+    headers = tuple(header for header in record.headers if header[0] not in ("reply_to", "correlation_id"))
     return Outgoing(record.topic, key=record.key, value=record.value, headers=headers, timestamp_ms=record.timestamp_ms)

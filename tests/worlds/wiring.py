@@ -20,15 +20,19 @@ def wired_subscriptions(directory: Path) -> list[Subscription]:
 
 def reading_arrows(directory: Path) -> set[Arrow]:
     """Return the topics with the agents that act on them, by their classes."""
-    return {(one.topic, agent) for one in wired_subscriptions(directory) for agent in one.agent_names}
+    return {
+        (subscription.topic, agent)
+        for subscription in wired_subscriptions(directory)
+        for agent in subscription.agent_names
+    }
 
 
 def agents_sharing_steps(directory: Path) -> dict[str, set[str]]:
     """Return, for each agent, the agents that share a step with it."""
     shared: dict[str, set[str]] = {}
-    for one in wired_subscriptions(directory):
-        for agent in one.agent_names:
-            shared.setdefault(agent, set()).update(one.agent_names)
+    for subscription in wired_subscriptions(directory):
+        for agent in subscription.agent_names:
+            shared.setdefault(agent, set()).update(subscription.agent_names)
     return shared
 
 

@@ -40,7 +40,7 @@ def edge_point(point: grpc.PointStruct) -> edge.Point:
     vectors: Any = (
         _numbers(point.vectors.vector)
         if point.vectors.HasField("vector")
-        else {name: _numbers(one) for name, one in point.vectors.vectors.vectors.items()}
+        else {name: _numbers(vector) for name, vector in point.vectors.vectors.vectors.items()}
     )
     return edge.Point(point.id.uuid, vectors, {key: plain(value) for key, value in point.payload.items()})
 
@@ -54,7 +54,7 @@ def _numbers(vector: grpc.Vector | grpc.VectorInput) -> list[float] | list[list[
 def plain(value: grpc.Value) -> Any:
     """Return a value of a payload in plain Python."""
     if value.HasField("struct_value"):
-        return {key: plain(one) for key, one in value.struct_value.fields.items()}
+        return {key: plain(field) for key, field in value.struct_value.fields.items()}
     return getattr(value, str(value.WhichOneof("kind")))
 
 
@@ -148,7 +148,7 @@ def _vectors_message(vectors: Any) -> grpc.VectorsOutput | None:
         return None
     if not isinstance(vectors, dict):
         return grpc.VectorsOutput(vector=_vector_message(vectors))
-    named = {name: _vector_message(one) for name, one in vectors.items()}
+    named = {name: _vector_message(vector) for name, vector in vectors.items()}
     return grpc.VectorsOutput(vectors=grpc.NamedVectorsOutput(vectors=named))
 
 

@@ -35,7 +35,7 @@ class Points(PointsServicer):
         self._store = store
 
     async def Upsert(self, request: messages.UpsertPoints, _: Context) -> messages.PointsOperationResponse:
-        operation = edge.UpdateOperation.upsert_points([edge_point(one) for one in request.points])
+        operation = edge.UpdateOperation.upsert_points([edge_point(point) for point in request.points])
         return self._applied(request.collection_name, operation)
 
     async def Delete(self, request: messages.DeletePoints, _: Context) -> messages.PointsOperationResponse:
@@ -64,7 +64,7 @@ class Points(PointsServicer):
 
     async def QueryBatch(self, request: messages.QueryBatchPoints, _: Context) -> messages.QueryBatchResponse:
         shard = self._store.shard(request.collection_name)
-        found = shard.query_batch(edge.QueryBatchRequest([edge_query(one) for one in request.query_points]))
+        found = shard.query_batch(edge.QueryBatchRequest([edge_query(point) for point in request.query_points]))
         results = [messages.BatchResult(result=[scored_message(hit) for hit in hits]) for hits in found]
         return messages.QueryBatchResponse(result=results)
 

@@ -90,10 +90,13 @@ async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_emb
     worker = await with_embedders.ready()
     async with with_embedders.client() as client:
         customers = [ModeUser(client, user_id) for user_id in USERS]
-        ids = {one.user_id: await one.settle_in() for one in customers}
-        for one in customers:
-            await one.ready()
-        before = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
+        ids = {customer.user_id: await customer.settle_in() for customer in customers}
+        for customer in customers:
+            await customer.ready()
+        before = {
+            customer.user_id: (await customer.shown(ids[customer.user_id]), await customer.found())
+            for customer in customers
+        }
         # The compared values are not empty.
         hall = [f"Crate {number} in the hall." for number in range(5)]
         assert before["u0"][1]["craft default"] == ("hybrid", hall[1:])
@@ -102,13 +105,16 @@ async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_emb
         await worker.kill()
         shutil.rmtree(worker.data_dir)
         await with_embedders.ready()
-        for one in customers:
-            assert (await one.command("list_modes")) == before[one.user_id][0]["modes"][0]
-            await one.ready()
+        for customer in customers:
+            assert (await customer.command("list_modes")) == before[customer.user_id][0]["modes"][0]
+            await customer.ready()
 
         async def is_as_before() -> bool:
             # Requests are answered before the loss of the vectors is noticed and the models are loaded.
-            after = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
+            after = {
+                customer.user_id: (await customer.shown(ids[customer.user_id]), await customer.found())
+                for customer in customers
+            }
             return after == before
 
         await eventually(is_as_before, "everything is shown and found as before")

@@ -85,7 +85,7 @@ async def test_each_turn_over_http_is_stored_once_whatever_is_killed(deployment:
         gateway.kill()
         gateway.start()
         await publishing
-        assert {text_of(number): [one["memory_id"]] for number, one in accepted.items()} == await stored(http)
+        assert {text_of(number): [memory["memory_id"]] for number, memory in accepted.items()} == await stored(http)
         check(refusals)
 
 

@@ -20,7 +20,7 @@ async def test_interrupted_consolidation_has_the_same_result(deployment: Deploym
         turns = {user: await remember_layers(client, user) for user in users}
         end = await collect_end_states(deployment, client, turns, consolidate)
         assert end.in_the_middle or KILLS < ENOUGH, "every attempt ended before the kill"
-        distilled = [one for one in end.of["u0"] if one[0] == "distilled"]
+        distilled = [memory for memory in end.of["u0"] if memory[0] == "distilled"]
         assert len(distilled) == len(SUBJECTS)
         assert_same_states(end.of)
         for user in users[1:]:

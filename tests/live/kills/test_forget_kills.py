@@ -90,20 +90,20 @@ async def test_interrupted_forget_is_completed(deployment: Deployment, selector:
         assert await eligible(client, gone) == left
         assert await eligible(client, "another") == len(others)
         again = await remember_turns(client, gone, TURNS)
-        assert sum("forgotten" in [one.code for one in answer.warnings] for answer in again) == TURNS - left
+        assert sum("forgotten" in [warning.code for warning in answer.warnings] for answer in again) == TURNS - left
         assert await eligible(client, gone) == left
         fresh = await client.remember("A fresh start.", turn_id="fresh", user_id=gone, conversation_id="c0")
         answer = await client.retrieve("box shelf fresh start", users=gone, top_k=100)
-        forgotten = {one.memory_id for one in again if one.warnings}
+        forgotten = {memory.memory_id for memory in again if memory.warnings}
         assert not forgotten & {hit.memory_id for hit in answer.hits}
         for user in (gone, "another"):
             await eventually(partial(all_ready, client, user), f"{user} has all vectors")
         await deployment.until_processed()
     worker = deployment.workers[-1]
     assert await worker.terminate(within_s=20) == 0
-    known = [one.memory_id for one in (*again, *others, fresh) if one.memory_id is not None]
+    known = [memory.memory_id for memory in (*again, *others, fresh) if memory.memory_id is not None]
     stored, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
-    assert not forgotten & {one.memory_id for one in stored}
+    assert not forgotten & {memory.memory_id for memory in stored}
     assert counted == len(stored) == left + len(others) + 1
 
 
@@ -157,7 +157,7 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
 
         end = await collect_end_states(deployment, client, turns, forget)
         assert end.in_the_middle or KILLS < ENOUGH, "every attempt ended before the kill"
-        assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
+        assert len([memory for memory in end.of["u0"] if memory[0] == "said"]) == len(SAID) // 2
         assert_same_states(end.of)
         await same_vectors(deployment, deployment.workers[-1], end.ids)
 

@@ -109,7 +109,7 @@ class Speaker:
 
     async def _say(self, number: int, gate: asyncio.Semaphore) -> None:
         async with gate:
-            mode = self.chance.choice([None, *(one.name for one in self.declared.living)])
+            mode = self.chance.choice([None, *(mode.name for mode in self.declared.living)])
             turn: Json = {
                 "content": f"The box crate{number}x was put on the shelf.",
                 "turn_id": f"t-{number}",
@@ -217,7 +217,7 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
     stored, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
     due = set().union(*(speaker.due_vectors() for speaker in speakers))
     places = {one: speaker.declared.place(one) for speaker in speakers for one in speaker.said}
-    different = [(one, places.get(one.memory_id), one in stored) for one in stored ^ due]
+    different = [(memory, places.get(memory.memory_id), memory in stored) for memory in stored ^ due]
     assert not different
     assert counted == len(stored)
 

@@ -47,6 +47,6 @@ async def test_worker_without_vector_index_finds_turns_lexically(deployment: Dep
         answer = await client.retrieve(f"where is the box {turn.word}?")
         assert [hit.turn_id for hit in answer.hits] == [turn.turn_id]
         assert answer.strategy == "lexical"
-        assert [one.code for one in answer.warnings] == ["degraded"]
+        assert [warning.code for warning in answer.warnings] == ["degraded"]
         assert answer.hits[0].embedding_status == "pending"
         assert (await client.command("health"))["vector_index"].startswith("unavailable")

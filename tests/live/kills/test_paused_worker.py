@@ -23,7 +23,7 @@ async def test_paused_worker_brings_no_forgotten_memory_back(deployment: Deploym
     deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": "1"}
     first = await deployment.ready("first", PATIENCE_S)
     async with deployment.client(timeout=PATIENCE_S) as client:
-        publishing = [asyncio.create_task(client.remember(f"Number {one} is said.")) for one in range(TURNS)]
+        publishing = [asyncio.create_task(client.remember(f"Number {number} is said.")) for number in range(TURNS)]
         await asyncio.wait(publishing, return_when=asyncio.FIRST_COMPLETED)
         first.pause()
         second = await deployment.ready("second", PATIENCE_S)

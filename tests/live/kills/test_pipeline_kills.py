@@ -37,7 +37,7 @@ async def test_edits_under_load_and_kills_lose_and_double_no_turn(deployment: De
         await publishing
         await flow.check()
         listed = await client.command("list_revisions", principal=OPERATOR)
-        assert [one["number"] for one in listed["revisions"]] == [3, 2, 1, 0]
+        assert [revision["number"] for revision in listed["revisions"]] == [3, 2, 1, 0]
         for user in range(USERS):
             mine = [turn for turn in flow.accepted if turn.user_id == f"u{user}"]
             in_order = sorted(mine, key=lambda turn: flow.accepted[turn].offset)
@@ -51,7 +51,7 @@ async def _record(client: MemoryClient, flow: Flow, turn: FlowTurn) -> dict[str,
 
 def _check_revisions(records: list[dict[str, Any]]) -> None:
     """The records of one user in the order of the log: so are their revisions, and their texts show the steps."""
-    revisions = [one.get("revision", 0) for one in records]
+    revisions = [record.get("revision", 0) for record in records]
     assert all(before <= after for before, after in pairwise(revisions)), revisions
     for record in records:
         assert record["text"].endswith(STAMP) == (record.get("revision", 0) >= 1)

@@ -59,7 +59,7 @@ async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment
     ids = {before.memory_id for before in flow.accepted.values() if before.memory_id}
     assert len(ids) == 3 * TURNS
     stored, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
-    assert {one.memory_id for one in stored} == ids
+    assert {memory.memory_id for memory in stored} == ids
     assert points == len(ids)
 
 
@@ -83,4 +83,4 @@ async def test_forgotten_categories_stay_gone_on_an_empty_disk(deployment: Deplo
 async def category_names(client: MemoryClient) -> dict[str, list[str]]:
     """Return the categories of two projects."""
     listed = {one: await client.command("list_categories", project_id=one) for one in ("p1", "p2")}
-    return {project: [one["name"] for one in result["categories"]] for project, result in listed.items()}
+    return {project: [category["name"] for category in result["categories"]] for project, result in listed.items()}

@@ -110,6 +110,6 @@ async def test_turns_of_the_readme_again_are_the_same_memories(shared_deployment
     # A turn is answered when those before it are applied.
     await run(f"{ask_function(deployment)}\n{copy}\n{copy}\nask turns '{LATER}'")
     [after] = replies(await run(listing))
-    assert {one["memory_id"] for one in after["result"]["items"]} == {
-        one["memory_id"] for one in before["result"]["items"]
+    assert {item["memory_id"] for item in after["result"]["items"]} == {
+        item["memory_id"] for item in before["result"]["items"]
     }

@@ -35,7 +35,10 @@ class Supervisor:
         """True if both workers serve, and all partitions are served."""
         answer = await fetch(self.layout.workers_port, "/health")
         workers = json.loads(answer[1])["workers"] if answer else {}
-        parts = [set() if one is None or one["recovering"] else set(one["partitions"]) for one in workers.values()]
+        parts = [
+            set() if worker is None or worker["recovering"] else set(worker["partitions"])
+            for worker in workers.values()
+        ]
         return len(parts) == 2 and all(parts) and sum(map(len, parts)) == PARTITIONS
 
     def embedders(self) -> set[int]:

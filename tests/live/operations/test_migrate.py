@@ -54,8 +54,8 @@ async def shown(client: MemoryClient, user: str) -> dict[str, tuple[str, str]]:
     found = {}
     items: list[MemoryType] = ["semantic", "procedural", "document", "state_object"]
     for types in (None, items):
-        async for one in client.iter_memories(user_id=user, types=types, include_superseded=True):
-            found[one.memory_id] = (one.text, one.mode)
+        async for memory in client.iter_memories(user_id=user, types=types, include_superseded=True):
+            found[memory.memory_id] = (memory.text, memory.mode)
     return found
 
 

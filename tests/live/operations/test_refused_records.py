@@ -53,7 +53,9 @@ async def test_largest_turn_in_a_wrong_partition_delays_none(deployment: Deploym
     async with deployment.client() as client:
         for number in range(deployment.settings.partitions * 2):
             await client.remember(f"Number {number} is said.", user_id=f"v{number}")
-    letters = [TopicPartition(deployment.topics.dead_letters, one) for one in range(deployment.settings.partitions)]
+    letters = [
+        TopicPartition(deployment.topics.dead_letters, number) for number in range(deployment.settings.partitions)
+    ]
     async with AIOKafkaConsumer(bootstrap_servers=deployment.bootstrap) as consumer:
         ends = await consumer.end_offsets(letters)
     assert sum(ends.values()) == deployment.settings.partitions - 1

@@ -72,7 +72,7 @@ async def listed(http: httpx.AsyncClient, user: str) -> dict[str, str]:
     while True:
         query = {"limit": "100", "types": "episodic", **cursor}
         page = (await http.get(f"/v1/users/{user}/memories", params=query)).raise_for_status().json()
-        found |= {one["memory_id"]: one["text"] for one in page["items"]}
+        found |= {item["memory_id"]: item["text"] for item in page["items"]}
         if page["next"] is None:
             return found
         cursor = {"cursor": page["next"]}
@@ -100,8 +100,11 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
         await remembering
         assert [await listed(http, user) for user in USERS] == [told[user] for user in USERS]
         async with new.client() as client:
-            assert {one.text async for one in client.iter_memories(user_id="ana")} == {*told["ana"].values()}
-            found = {one.memory_id: one.text async for one in client.iter_memories(user_id="cleo", types=["episodic"])}
+            assert {memory.text async for memory in client.iter_memories(user_id="ana")} == {*told["ana"].values()}
+            found = {
+                memory.memory_id: memory.text
+                async for memory in client.iter_memories(user_id="cleo", types=["episodic"])
+            }
             assert found.items() <= over_kafka.items(), "what was copied has the same ids"
             assert await is_answered(wire, "cleo") >= len(found), "the last ones may still be applied"
         assert await former.terminate(30) == 0
@@ -110,7 +113,7 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
 
             async def has_all() -> bool:
                 turns = client.iter_memories(user_id="cleo", types=["episodic"])
-                return {one.memory_id: one.text async for one in turns} == over_kafka
+                return {turn.memory_id: turn.text async for turn in turns} == over_kafka
 
             await eventually(has_all, "what a client still wrote to the former deployment was copied before it went")
 

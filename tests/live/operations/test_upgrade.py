@@ -49,7 +49,11 @@ async def test_data_directory_of_the_first_release_is_read(seen: Json, models: P
             for user in USERS:
                 assert comparable(await seen_by(client, user)) == comparable(seen["users"][user])
             assert await dead_letters(up.bootstrap) == seen["dead_letters"]
-            late = [one["turn_id"] for one in (await memories(client, LATE_USER)).values() if one["type"] == "episodic"]
+            late = [
+                memory["turn_id"]
+                for memory in (await memories(client, LATE_USER)).values()
+                if memory["type"] == "episodic"
+            ]
             assert sorted(late) == sorted(seen["acknowledged"])
             await _is_of_this_release(client, up.bootstrap)
             await _goes_on(client)

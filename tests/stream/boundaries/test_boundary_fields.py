@@ -65,8 +65,12 @@ async def everything_of(
     shown += [await memory.retrieve("blue kettle", mode="*", types=["semantic", "procedural", "state_object"])]
     shown += [await memory.assemble("which kettle?", mode=mode, conversation_id="default") for mode in ("*", None)]
     shown += [[one async for one in memory.iter_memories(projects="*")]]
-    shown += [[one async for one in memory.iter_conversations(projects="*")]]
-    shown += [[one async for one in memory.iter_projects()], await memory.map(mode="*"), await memory.list_modes()]
+    shown += [[conversation async for conversation in memory.iter_conversations(projects="*")]]
+    shown += [
+        [project async for project in memory.iter_projects()],
+        await memory.map(mode="*"),
+        await memory.list_modes(),
+    ]
     shown += [await memory.get_intention(), await memory.health()]
     shown += [await memory.list_categories(include_items=True, include_summary=True)]
     return repr(shown)
@@ -89,7 +93,7 @@ async def test_users_of_one_name_in_two_organizations_share_nothing(tenants: InM
             with pytest.raises(MemoryServiceError, match="not_found"):
                 await memory.set_memory_mode(foreign, "general")
             assert await memory.forget(memory_id=foreign) == 0
-    assert {one.boundary for one in tenants.memories.all()} == {"acme/a", "acme/b", "globex/a", "globex/b"}
+    assert {memory.boundary for memory in tenants.memories.all()} == {"acme/a", "acme/b", "globex/a", "globex/b"}
     assert tenants.dead_letters() == []
 
 
@@ -123,7 +127,7 @@ async def test_forgetting_one_user_leaves_the_other(tenants: InMemoryPipeline, m
         assert KETTLE.format(f"{organization} {user}") in shown
         assert f"furnish {organization}" in shown
     again = await member(tenants, "acme", "a").remember(KETTLE.format("acme a"), turn_id="t-1")
-    assert [one.code for one in again.warnings] == ["forgotten"]
+    assert [warning.code for warning in again.warnings] == ["forgotten"]
     told = InMemoryBoundaryLog(tenants.topics)
     await tenants.until(lambda: told.values("acme/a")[-1:] == [None] and bool(told.values("globex/a")))
     assert None not in told.values("globex/a")
@@ -222,7 +226,7 @@ async def test_grants_are_of_boundaries(tmp_path: Path) -> None:
         names = pipeline.names
         requests = ((names.turns, turn), (names.retrieve, asked), (names.commands, forget))
         replies = [await sent(pipeline, topic, {**one, "scope": scope}, headers) for topic, one in requests]
-        return [one["status"] if one["status"] == "ok" else one["error"]["code"] for one in replies]
+        return [reply["status"] if reply["status"] == "ok" else reply["error"]["code"] for reply in replies]
 
     async with pipeline_of(tmp_path, admit=admit).running() as pipeline:
         assert await outcome("acme", "acme", "a", "p1") == ["ok", "ok", "ok"]
@@ -235,7 +239,7 @@ async def test_grants_are_of_boundaries(tmp_path: Path) -> None:
 async def test_records_take_turns_by_boundary(tenants: InMemoryPipeline) -> None:
     agents, ctx = tenants.wire(SqliteLexicalIndex(tenants.directory / "words"))
     hooks = BackgroundHooks(lambda *_: None, lambda *_: None)
-    shares = {one.topic: one.step.fair_share for one in subscriptions(agents, hooks, ctx)}
+    shares = {subscription.topic: subscription.step.fair_share for subscription in subscriptions(agents, hooks, ctx)}
     for topic in (tenants.names.turns, tenants.names.retrieve, tenants.names.commands):
         share = shares[topic]
         assert share is not None

@@ -40,7 +40,7 @@ async def test_google_adk_finds_a_session_by_user_and_app(memory: MemoryCalls) -
     for _ in range(2):
         await service.add_session_to_memory(session)
     found = await service.search_memory(app_name="kitchen", user_id="ana", query="what colour is the kettle?")
-    texts = [(one.author, part.text) for one in found.memories for part in one.content.parts or ()]
+    texts = [(memory.author, part.text) for memory in found.memories for part in memory.content.parts or ()]
     assert sorted(texts) == [("helper", "Noted: a blue kettle."), ("user", "The kettle is blue.")]
     for app, user in (("garden", "ana"), ("kitchen", "ben")):
         assert (await service.search_memory(app_name=app, user_id=user, query="kettle")).memories == []

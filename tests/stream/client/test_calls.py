@@ -86,7 +86,7 @@ async def test_projects_are_one_several_or_all(memory: MemoryCalls) -> None:
     for project in ("p1", "p2", "p3"):
         await memory.remember("The kettle is blue.", project_id=project)
     assert len((await memory.retrieve("kettle", projects=["p1", "p2"])).hits) == 2
-    assert {one.scope["project_id"] async for one in memory.iter_projects(page_size=2)} == {"p1", "p2", "p3"}
+    assert {project.scope["project_id"] async for project in memory.iter_projects(page_size=2)} == {"p1", "p2", "p3"}
     assert (await memory.list_memories(projects="p1")).total == 1
     assert (await memory.list_memories()).total == 0
 
@@ -101,8 +101,8 @@ async def test_lists_are_filtered_and_paged(memory: MemoryCalls) -> None:
     assert texts == [f"Remark {hour}" for hour in range(5)]
     page = await memory.list_memories(types=["episodic"], contains="REMARK", since="2026-03-01T03:00:00Z")
     assert page.total == 2
-    assert [one.text for one in page.items] == ["Remark 4", "Remark 3"]
-    assert [one.turns async for one in memory.iter_conversations()] == [4, 2]
+    assert [item.text for item in page.items] == ["Remark 4", "Remark 3"]
+    assert [conversation.turns async for conversation in memory.iter_conversations()] == [4, 2]
 
 
 async def test_any_name_can_be_a_user_a_project_and_a_conversation(memory: MemoryCalls) -> None:

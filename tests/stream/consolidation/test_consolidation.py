@@ -20,8 +20,8 @@ async def test_repeated_turns_are_summarised_once(pipeline: InMemoryPipeline) ->
     assert first["created"] == [memory.memory_id]
     assert len(first["superseded"]) == 12
     assert first["modes"]["general"]["superseded"] == 12
-    assert [(one["op"], one["memory_id"]) for one in first["diff"]] == [("distil", memory.memory_id)]
-    assert {one.memory_id for one in memory.evidence} == set(first["superseded"])
+    assert [(memory["op"], memory["memory_id"]) for memory in first["diff"]] == [("distil", memory.memory_id)]
+    assert {quotation.memory_id for quotation in memory.evidence} == set(first["superseded"])
     second = await consolidate(pipeline)
     assert second["created"] == []
     assert second["superseded"] == []
@@ -50,7 +50,7 @@ async def test_consolidation_is_limited_to_its_mode(pipeline: InMemoryPipeline) 
     await remember_many(pipeline, 4, mode="garden")
     await remember_many(pipeline, 4)
     assert len((await consolidate(pipeline, "garden"))["created"]) == 1
-    assert {one.mode for one in of_origin(pipeline, "distilled")} == {"garden"}
+    assert {memory.mode for memory in of_origin(pipeline, "distilled")} == {"garden"}
 
 
 async def test_superseded_memory_is_found_only_on_demand(pipeline: InMemoryPipeline) -> None:
@@ -62,7 +62,9 @@ async def test_superseded_memory_is_found_only_on_demand(pipeline: InMemoryPipel
     assert hits[0]["turn_id"] is None
     assert hits[0]["role"] is None
     assert hits[0]["type"] == "semantic"
-    assert {one["turn_id"] for one in hits[0]["evidence"]} == {turn.turn_id for turn in of_origin(pipeline, "said")}
+    assert {quotation["turn_id"] for quotation in hits[0]["evidence"]} == {
+        turn.turn_id for turn in of_origin(pipeline, "said")
+    }
     found = (await pipeline.retrieve("watered the tomatoes", include_superseded=True, top_k=100))["result"]["hits"]
     assert superseded <= {hit["memory_id"] for hit in found}
 

@@ -27,7 +27,7 @@ async def test_run_is_bounded_and_the_next_continues(tmp_path: Path) -> None:
     async with pipeline.running():
         await remember_many(pipeline, 4)
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
-        assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
+        assert [warning["code"] for warning in reply["warnings"]] == ["unfinished"]
         assert reply["result"]["created"] == []
         assert reply["result"]["modes"]["general"]["left"] == 1
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 60.0})
@@ -58,7 +58,7 @@ async def remember_clusters(pipeline: InMemoryPipeline) -> None:
 
 def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """Return the final state without the times of vectors."""
-    return {one.memory_id: one.model_dump(exclude={"embedding"}) for one in pipeline.memories.all()}
+    return {memory.memory_id: memory.model_dump(exclude={"embedding"}) for memory in pipeline.memories.all()}
 
 
 @pytest.mark.parametrize("records", [0, 1, 2, 4, 5, 7])
@@ -127,7 +127,9 @@ async def test_run_that_had_ended_distils_nothing_of_what_was_forgotten_since(tm
 def runs_told(pipeline: InMemoryPipeline) -> list[Record]:
     """Return the results of runs on their topic."""
     return [
-        one for one in pipeline.topics.records(pipeline.names.consolidated) if b"consolidated.v1" in (one.value or b"")
+        record
+        for record in pipeline.topics.records(pipeline.names.consolidated)
+        if b"consolidated.v1" in (record.value or b"")
     ]
 
 
@@ -138,7 +140,7 @@ async def test_spent_token_budget_defers_the_rest_to_the_next_run(tmp_path: Path
     async with pipeline.running():
         await remember_many(pipeline, 4)
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
-        assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
+        assert [warning["code"] for warning in reply["warnings"]] == ["unfinished"]
         assert not [prompt for prompt in pipeline.language.asked if prompt.version == "distil-1"]
 
 
@@ -219,4 +221,4 @@ async def test_finished_run_leaves_nothing_of_its_user(pipeline: InMemoryPipelin
     gc.collect()
     runs = [one for one in gc.get_objects() if isinstance(one, RunConsolidations)]
     assert runs
-    assert [one for one in runs if len(one._locks)] == []
+    assert [run for run in runs if len(run._locks)] == []

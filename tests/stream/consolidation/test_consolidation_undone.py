@@ -15,7 +15,7 @@ async def test_forgetting_a_turn_forgets_its_distilled_memory_only(pipeline: InM
     left = {WATERED.format(number) for number in (0, 1, 3, 4)}
     assert set(await pipeline.texts("watered the tomatoes")) == left
     assert len((await consolidate(pipeline))["superseded"]) == 4
-    assert WATERED.format(2) not in json.dumps([one.model_dump(mode="json") for one in pipeline.memories.all()])
+    assert WATERED.format(2) not in json.dumps([memory.model_dump(mode="json") for memory in pipeline.memories.all()])
 
 
 async def test_forgotten_distilled_memory_restores_its_turns_for_good(pipeline: InMemoryPipeline) -> None:
@@ -41,7 +41,7 @@ async def test_edit_restores_its_turn_and_removes_the_summary(pipeline: InMemory
     await pipeline.topics.settled()
     assert pipeline.memory("The peppers are dead.").superseded_by is None
     assert of_origin(pipeline, "distilled") == []
-    assert all(one.superseded_by is None for one in pipeline.memories.all())
+    assert all(memory.superseded_by is None for memory in pipeline.memories.all())
     assert not await pipeline.vectors_in("general", pipeline.space("general", "general").fingerprint, [created])
 
 
@@ -52,7 +52,7 @@ async def test_turn_moved_to_another_mode_leaves_its_distilled_memory(pipeline: 
     moved = pipeline.memory(WATERED.format(1))
     await pipeline.command("set_memory_mode", memory_id=moved.memory_id, mode="garden")
     assert of_origin(pipeline, "distilled") == []
-    assert all(one.superseded_by is None for one in pipeline.memories.all())
+    assert all(memory.superseded_by is None for memory in pipeline.memories.all())
 
 
 async def test_rename_moves_summaries(pipeline: InMemoryPipeline) -> None:
@@ -62,5 +62,5 @@ async def test_rename_moves_summaries(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("rename_mode", name="garden", new_name="plants")
     [memory] = of_origin(pipeline, "distilled")
     assert memory.mode == "plants"
-    assert {one.superseded_by for one in of_origin(pipeline, "said")} == {memory.memory_id}
+    assert {memory.superseded_by for memory in of_origin(pipeline, "said")} == {memory.memory_id}
     assert (await consolidate(pipeline))["created"] == []

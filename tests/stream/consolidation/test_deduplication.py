@@ -27,7 +27,11 @@ async def consolidate_items(pipeline: InMemoryPipeline) -> list[Json]:
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
     """Return the current items by text."""
-    return {one.text: one for one in pipeline.memories.all() if one.origin == "extracted" and not one.superseded_by}
+    return {
+        memory.text: memory
+        for memory in pipeline.memories.all()
+        if memory.origin == "extracted" and not memory.superseded_by
+    }
 
 
 ONCE, TWICE = "I prefer tea to coffee.", "I prefer the tea to coffee."
@@ -39,7 +43,7 @@ async def test_equal_items_merge_with_the_evidence_of_both(pipeline: InMemoryPip
     diff = await consolidate_items(pipeline)
     assert [(one["op"], one["before"]) for one in diff if one["op"] == "merge"] == [("merge", TWICE)]
     [item] = items(pipeline).values()
-    assert {one.turn_id for one in item.evidence} == {ONCE, TWICE}
+    assert {quotation.turn_id for quotation in item.evidence} == {ONCE, TWICE}
     assert item.item is not None
     assert item.item.confidence > 0.8
     assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge"]
@@ -55,7 +59,7 @@ async def test_merged_item_keeps_the_evidence_of_remaining_turns(
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
     assert item.text == left
-    assert [one.turn_id for one in item.evidence] == [left]
+    assert [quotation.turn_id for quotation in item.evidence] == [left]
 
 
 async def test_repeated_turn_after_a_merge_changes_nothing(pipeline: InMemoryPipeline) -> None:
@@ -100,5 +104,5 @@ async def test_intention_entries_merge_with_their_items(pipeline: InMemoryPipeli
     assert before == twice
     assert after == twice
     [entry] = (await pipeline.command("get_intention"))["result"]["decisions"]
-    assert {one["turn_id"] for one in entry["evidence"]} == {once, twice}
+    assert {quotation["turn_id"] for quotation in entry["evidence"]} == {once, twice}
     assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge_entry"]

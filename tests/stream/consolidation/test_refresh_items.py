@@ -40,7 +40,7 @@ async def switch_on(pipeline: InMemoryPipeline, **config: Any) -> None:
 
 
 def ids(diff: list[Json], op: str) -> set[str]:
-    return {one["memory_id"] for one in diff if one["op"] == op}
+    return {memory["memory_id"] for memory in diff if memory["op"] == op}
 
 
 async def test_consolidation_changes_what_a_refresh_does_and_says_so(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_consolidation_changes_what_a_refresh_does_and_says_so(tmp_path: P
         assert result["refreshed"] == NOTHING | {"processed": TURNS, "calls": TURNS, "tokens": expected["tokens"]}
         assert ids(result["diff"], "add_item") == set(expected["added"])
         assert ids(result["diff"], "remove_item") == set(expected["removed"])
-        texts = {one["memory_id"]: one["after"] for one in result["diff"]}
+        texts = {memory["memory_id"]: memory["after"] for memory in result["diff"]}
         assert {texts[one] for one in expected["added"]} == {items(pipeline)[one].text for one in expected["added"]}
         assert await state(pipeline) == expected_state
         assert (await consolidate(pipeline))["refreshed"] == NOTHING
@@ -87,7 +87,7 @@ async def test_killed_consolidation_goes_on_and_counts_everything_once(tmp_path:
         assert ids(result["diff"], "add_item") == items(pipeline).keys() - before.keys()
         assert ids(result["diff"], "remove_item") == before.keys() - items(pipeline).keys()
         assert (await consolidate(pipeline))["refreshed"] == NOTHING
-        assert {one.reading.prompt for one in turns(pipeline)} == {OTHER_PROMPT}
+        assert {turn.reading.prompt for turn in turns(pipeline)} == {OTHER_PROMPT}
         await state(pipeline)
 
 
@@ -96,7 +96,7 @@ async def test_budget_leaves_the_rest_for_the_next_run_and_says_so(tmp_path: Pat
     async with pipeline.running():
         await switch_on(pipeline, calls=4)
         reply = await pipeline.ask(pipeline.names.consolidate, TRIGGER)
-        assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
+        assert [warning["code"] for warning in reply["warnings"]] == ["unfinished"]
         assert "4 calls are the limit" in reply["warnings"][0]["message"]
         assert reply["result"]["refreshed"]["calls"] == 4
         assert reply["result"]["refreshed"]["remaining"] == TURNS - 4
@@ -167,10 +167,10 @@ async def test_run_has_the_step_and_its_calls_are_in_runs_of_their_turns(tmp_pat
         await consolidate(pipeline)
         await settled(pipeline)
         runs = (await pipeline.command("list_runs"))["result"]["runs"]
-    [run] = [one for one in runs if one["part"] == "consolidate"]
-    assert "evolve.refresh_items" in [one["step"] for one in run["steps"]]
+    [run] = [run for run in runs if run["part"] == "consolidate"]
+    assert "evolve.refresh_items" in [step["step"] for step in run["steps"]]
     assert run["outcome"]["refreshed"]["tokens"] == 2 * TURNS
-    asked = [call for one in runs if one["part"] == "understand" for call in one["models"]]
+    asked = [call for run in runs if run["part"] == "understand" for call in run["models"]]
     assert sum(call["tokens_in"] + call["tokens_out"] for call in asked) == 2 * TURNS
 
 

@@ -29,7 +29,7 @@ async def test_scope_is_consolidated_when_due_and_again_after_new_turns(pipeline
     await remember_turns(pipeline, 4)
     await remember_turns(pipeline, 2, user="u2")
     assert await count_triggers(pipeline) == 1
-    assert len([one for one in pipeline.memories.all() if one.origin == "distilled"]) == 1
+    assert len([memory for memory in pipeline.memories.all() if memory.origin == "distilled"]) == 1
     pipeline.clock.forward(7200)
     assert await count_triggers(pipeline) == 1
     await remember_turns(pipeline, 3)

@@ -241,7 +241,9 @@ async def test_no_event_has_private_turns_that_a_forget_overtakes(
 ) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     await forgotten_before_its_turns_are_applied(pipeline, monkeypatch, *TURNS_BEFORE)
-    assert [one for one in pipeline.topics.records(pipeline.names.remembered) if b"Weber" in (one.value or b"")] == []
+    assert [
+        record for record in pipeline.topics.records(pipeline.names.remembered) if b"Weber" in (record.value or b"")
+    ] == []
 
 
 async def test_turns_that_a_forget_overtakes_stay_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,12 +251,12 @@ async def test_turns_that_a_forget_overtakes_stay_forgotten(tmp_path: Path, monk
     await forgotten_before_its_turns_are_applied(pipeline, monkeypatch, *TURNS_BEFORE)
     async with pipeline.running():
         replies = [await pipeline.ask(pipeline.names.turns, turn) for turn in TURNS_BEFORE]
-    assert [one["warnings"][0]["code"] for one in replies] == ["forgotten", "forgotten"]
+    assert [reply["warnings"][0]["code"] for reply in replies] == ["forgotten", "forgotten"]
 
 
 def state(pipeline: InMemoryPipeline) -> tuple[ModeDeclarations, str, list[Any]]:
     """Return what is left of u1: modes, set goals, categories, memories."""
     scope = {"user_id": "u1", "project_id": "default"}
-    goals = [one.text for one in pipeline.intentions.get(HERE, scope).goals]
+    goals = [goal.text for goal in pipeline.intentions.get(HERE, scope).goals]
     categories = [*pipeline.categories.get(HERE, scope).categories]
     return pipeline.modes.get(HERE, "u1"), str(goals), [*categories, *pipeline.memories.all()]

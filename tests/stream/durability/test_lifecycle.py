@@ -65,7 +65,7 @@ async def test_forgotten_memories_are_not_found_and_do_not_return(pipeline: InMe
     for text in ("violin", "an edited violin"):
         again = await pipeline.ask(pipeline.names.turns, turn_message(text, "violin"))
         assert again["status"] == "ok"
-        assert [one["code"] for one in again["warnings"]] == ["forgotten"]
+        assert [warning["code"] for warning in again["warnings"]] == ["forgotten"]
     await remember_turns(pipeline, "a new one")
     assert sorted(await pipeline.texts("violin cello drum new")) == ["a new one", "drum"]
     assert (await pipeline.command("health"))["result"]["modes"]["general"]["eligible"] == 2
@@ -114,7 +114,7 @@ async def test_job_is_limited_to_its_mode(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "cello", mode="code")
     await remember_turns(pipeline, "drum", user="u2")
     assert counted(await job(pipeline, "rebuild", mode="code")) == {"processed": 1}
-    again = [one.text for one in pipeline.memories.all() if one.embedding.embedded_at == pipeline.clock.now()]
+    again = [memory.text for memory in pipeline.memories.all() if memory.embedding.embedded_at == pipeline.clock.now()]
     assert again == ["cello"]
     assert (await pipeline.command("rebuild", mode="nowhere"))["error"]["code"] == "unknown_mode"
 
@@ -138,7 +138,7 @@ async def test_job_covers_its_project_or_on_demand_all_of_the_user(pipeline: InM
 async def test_rebuild_makes_only_the_vectors_of_its_project_again(pipeline: InMemoryPipeline) -> None:
     await remember_in_projects(pipeline)
     assert counted(await job(pipeline, "rebuild", project="p2")) == {"processed": 1}
-    again = [one.text for one in pipeline.memories.all() if one.embedding.embedded_at == pipeline.clock.now()]
+    again = [memory.text for memory in pipeline.memories.all() if memory.embedding.embedded_at == pipeline.clock.now()]
     assert again == ["cello"]
 
 
@@ -181,7 +181,7 @@ async def test_last_backfill_is_reported_by_mode(pipeline: InMemoryPipeline) -> 
     await remember_turns(pipeline, "violin")
     await job(pipeline, "backfill", mode="code")
     modes = (await pipeline.command("health"))["result"]["modes"]
-    assert {name: one["last_backfill"] for name, one in modes.items()} == {
+    assert {name: mode["last_backfill"] for name, mode in modes.items()} == {
         "general": None,
         "code": "2026-03-01T09:31:00Z",
     }

@@ -18,8 +18,8 @@ async def finished(pipeline: InMemoryPipeline, embedded: int) -> None:
         await pipeline.until(lambda: len(pipeline.embedder.passages) >= embedded)
         await pipeline.until(lambda: not pipeline.unfinished_vectors())
         await pipeline.topics.settled()
-        assert {one.embedding.status for one in pipeline.memories.all()} == {"ready"}
-        ids = [one.memory_id for one in pipeline.memories.all()]
+        assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
+        ids = [memory.memory_id for memory in pipeline.memories.all()]
         assert len(ids) == TURNS
         assert await pipeline.vectors_in("general", pipeline.space("general", "general").fingerprint, ids) == set(ids)
         found = await pipeline.retrieve("crate hall")
@@ -56,7 +56,7 @@ async def unread_reports(directory: Path) -> InMemoryPipeline:
     pipeline.topics.forget_acknowledged(TURNS, [pipeline.names.embedded])
     pipeline.memories = deepcopy(before.memories)
     pipeline.lose_files("words")
-    assert {one.embedding.status for one in pipeline.memories.all()} == {"pending"}
+    assert {memory.embedding.status for memory in pipeline.memories.all()} == {"pending"}
     return pipeline
 
 
@@ -79,7 +79,7 @@ async def test_unread_reports_wait_for_the_vector_index(tmp_path: Path) -> None:
     pipeline.index.down()
     async with pipeline.running():
         await pipeline.until_waiting_for("vector index")
-        assert {one.embedding.status for one in pipeline.memories.all()} == {"pending"}
+        assert {memory.embedding.status for memory in pipeline.memories.all()} == {"pending"}
         pipeline.index.up()
         await pipeline.topics.settled()
-        assert {one.embedding.status for one in pipeline.memories.all()} == {"ready"}
+        assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}

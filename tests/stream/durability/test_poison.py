@@ -33,7 +33,7 @@ async def test_turn_that_ended_three_processes_is_a_dead_letter(tmp_path: Path, 
         [reply] = pipeline.replies(b"bad")
     assert "The good turn is behind it." in texts
     assert ("The bad turn." in texts) == (deaths < 3)
-    letters = [(one.value, one.header("dead_letter_code")) for one in pipeline.dead_letters()]
+    letters = [(dead_letter.value, dead_letter.header("dead_letter_code")) for dead_letter in pipeline.dead_letters()]
     assert letters == ([] if deaths < 3 else [(bad.value, b"poison")])
     assert reply.get("error", {}).get("code") == (None if deaths < 3 else "internal")
 
@@ -61,7 +61,7 @@ async def test_request_whose_code_exits_ends_the_process_three_times_and_no_more
     pipeline.deaths, pipeline.defects = DeathCounts(tmp_path / "f"), []
     async with pipeline.running():
         await pipeline.topics.settled()
-    assert [one.header("dead_letter_code") for one in pipeline.dead_letters()] == [b"poison"]
+    assert [dead_letter.header("dead_letter_code") for dead_letter in pipeline.dead_letters()] == [b"poison"]
 
 
 async def test_question_is_a_dead_letter_too(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_question_is_a_dead_letter_too(tmp_path: Path) -> None:
     async with pipeline.running():
         await pipeline.topics.settled()
     assert pipeline.replies(b"bad")[0]["error"]["code"] == "internal"
-    assert [one.header("dead_letter_code") for one in pipeline.dead_letters()] == [b"poison"]
+    assert [dead_letter.header("dead_letter_code") for dead_letter in pipeline.dead_letters()] == [b"poison"]
 
 
 async def test_event_that_kills_one_of_its_readers_is_a_dead_letter(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ async def changed_by_replay(pipeline: InspectedPipeline, runner: ActionRunner) -
     async with pipeline.running():
         await runner.replay_all()
         found = await find_faults(runner, pipeline, pipeline.words)
-    edited = any(one.version > 1 for one in runner.memories())
+    edited = any(memory.version > 1 for memory in runner.memories())
     return found if edited else [*found, *differences(before, records_of(runner))]
 
 
@@ -141,7 +141,7 @@ def redelivered_topics(pipeline: InspectedPipeline) -> list[str]:
 
 def records_of(runner: ActionRunner) -> dict[str, dict[str, Any]]:
     """Return all records without embedding times and removed vectors' locations, with sorted item ids."""
-    known = {one.memory_id: one.model_dump(exclude=_varying(one)) for one in runner.memories()}
+    known = {memory.memory_id: memory.model_dump(exclude=_varying(memory)) for memory in runner.memories()}
     return {memory_id: one | {"items": sorted(one["items"])} for memory_id, one in known.items()}
 
 
@@ -167,7 +167,7 @@ async def perform_twice(actions: Sequence[Action]) -> list[str]:
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
         runner, found = await perform_all(InspectedPipeline(Path(first)), actions)
         another = InspectedPipeline(Path(second))
-        again, more = await perform_all(another, [one for one in actions if one.name != "kill"])
+        again, more = await perform_all(another, [action for action in actions if action.name != "kill"])
         found += [*more, *differences(records_of(runner), records_of(again))]
         return found + await changed_by_replay(another, again)
 

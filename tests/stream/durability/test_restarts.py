@@ -66,7 +66,7 @@ async def finished(pipeline: InMemoryPipeline) -> None:
     def done() -> bool:
         memories = list(pipeline.memories.all())
         settled = ("ready", "not_applicable")
-        return all(one.embedding.status in settled and one.reading.status != "pending" for one in memories)
+        return all(memory.embedding.status in settled and memory.reading.status != "pending" for memory in memories)
 
     await pipeline.topics.settled()
     await pipeline.until(done)
@@ -93,11 +93,17 @@ async def state(pipeline: InMemoryPipeline) -> Json:
     """Return all state without times: records, tombstones, vectors and lexical index."""
     return {
         "records": {
-            one.text: (
-                *(one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status),
-                *(one.visibility, one.own_visibility),
+            memory.text: (
+                *(
+                    memory.mode,
+                    memory.mode_source,
+                    memory.embedding.status,
+                    memory.embedding.place,
+                    memory.reading.status,
+                ),
+                *(memory.visibility, memory.own_visibility),
             )
-            for one in pipeline.memories.all()
+            for memory in pipeline.memories.all()
         },
         "forgotten": {IDS[one] for one in IDS if pipeline.memories.is_forgotten(HERE, one)},
         "vectors": {
@@ -244,17 +250,19 @@ async def categories_after(pipeline: InMemoryPipeline) -> Json:
     async with pipeline.running():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(finished(pipeline), TIME_TO_END)
-    memories = [one for one in pipeline.memories.all() if one.item]
-    named = {one.text: [filed.name for filed in one.item.categories] for one in memories if one.item}
+    memories = [memory for memory in pipeline.memories.all() if memory.item]
+    named = {memory.text: [filed.name for filed in memory.item.categories] for memory in memories if memory.item}
     words = SqliteLexicalIndex(pipeline.directory / "words")
     words.open(HERE)
     postings = words.category_postings(HERE, "u1//items", ["health", "body", "money"])
     words.close()
     scopes = pipeline.categories.scopes(HERE, "u1")
     stored = {
-        name: one.description for each in scopes for name, one in pipeline.categories.get(HERE, each).categories.items()
+        name: category.description
+        for each in scopes
+        for name, category in pipeline.categories.get(HERE, each).categories.items()
     }
-    return {"stored": stored, "items": named, "words": [len(one.numbers) for one in postings]}
+    return {"stored": stored, "items": named, "words": [len(posting.numbers) for posting in postings]}
 
 
 @pytest.mark.parametrize("run_on", RUN_ON)

@@ -49,7 +49,7 @@ async def set_private(pipeline: InMemoryPipeline, *memory_ids: str, private: boo
 
 
 async def until_read(pipeline: InMemoryPipeline) -> None:
-    await pipeline.until(lambda: all(one.reading.status != "pending" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.reading.status != "pending" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
 
 
@@ -69,10 +69,10 @@ async def test_private_turn_is_found_and_in_contexts_and_in_no_prompt(pipeline: 
     assert hit["text"] == ADDRESS
     assert hit["private"] is True
     assert MARK in str((await pipeline.assemble("what is my address?"))["result"]["messages"])
-    listed = {one["text"]: one for one in (await pipeline.list_page())["result"]["items"]}
+    listed = {item["text"]: item for item in (await pipeline.list_page())["result"]["items"]}
     assert listed[ADDRESS]["private"] is True
     assert "private" not in listed[LUNCH]
-    assert {one.visibility.private for one in of_origin(pipeline, "extracted") if MARK in one.text} == {True}
+    assert {memory.visibility.private for memory in of_origin(pipeline, "extracted") if MARK in memory.text} == {True}
 
 
 async def test_queued_turn_that_becomes_private_is_not_asked_about(pipeline: InMemoryPipeline) -> None:
@@ -124,7 +124,10 @@ async def test_private_turns_are_summarised_apart_and_by_rules(pipeline: InMemor
     assert prompts_with(pipeline, "greenhouse") == 1
     assert prompts_with(pipeline, MARK) == 0
     summaries = of_origin(pipeline, "distilled")
-    assert {(MARK in one.text, one.visibility.private) for one in summaries} == {(True, True), (False, False)}
+    assert {(MARK in summary.text, summary.visibility.private) for summary in summaries} == {
+        (True, True),
+        (False, False),
+    }
 
 
 async def test_summary_of_a_turn_that_becomes_private_is_withdrawn(pipeline: InMemoryPipeline) -> None:
@@ -133,7 +136,7 @@ async def test_summary_of_a_turn_that_becomes_private_is_withdrawn(pipeline: InM
     result = await consolidate(pipeline)
     await set_private(pipeline, result["superseded"][0])
     assert of_origin(pipeline, "distilled") == []
-    assert [one.superseded_by for one in of_origin(pipeline, "said")] == [None] * 4
+    assert [memory.superseded_by for memory in of_origin(pipeline, "said")] == [None] * 4
 
 
 async def test_category_summary_by_a_model_has_no_private_item(pipeline: InMemoryPipeline) -> None:

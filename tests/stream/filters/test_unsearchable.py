@@ -73,7 +73,7 @@ async def test_taken_back_flag_brings_everything_back(world: InMemoryPipeline) -
     assert await count_vectors(world) == vectors
     after = {memory.memory_id: memory for memory in world.memories.all()}
     assert after.keys() == before.keys()
-    assert {one.embedding.status for one in after.values()} == {"ready"}
+    assert {memory.embedding.status for memory in after.values()} == {"ready"}
     again = await world.retrieve("deploy target", explain=True)
     assert again["result"]["hits"] == found["result"]["hits"]
 

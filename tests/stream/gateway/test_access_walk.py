@@ -32,8 +32,8 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GuardedGateway]:
 
 def walked(app: FastAPI) -> set[str]:
     """Return all routes of an app as `METHOD path`, without those of the protocol."""
-    routes = [one for one in iter_route_contexts(app.routes) if one.path not in PROTOCOL_PATHS]
-    return {f"{method} {one.path}" for one in routes for method in one.methods or {"?"}}
+    routes = [route for route in iter_route_contexts(app.routes) if route.path not in PROTOCOL_PATHS]
+    return {f"{method} {route.path}" for route in routes for method in route.methods or {"?"}}
 
 
 def expected(needs: Needs, caller: str | None) -> int:

@@ -88,8 +88,8 @@ async def follow(pipeline: InMemoryPipeline, boundaries: Boundaries, count: int)
     """Fill what the gateway knows of users from the topic, until it knows so many."""
 
     def is_known() -> bool:
-        for one in pipeline.topics.records(pipeline.names.boundaries):
-            boundaries.apply(one.key, one.value)
+        for record in pipeline.topics.records(pipeline.names.boundaries):
+            boundaries.apply(record.key, record.value)
         return int(boundaries.totals()["memories"]) >= count
 
     await pipeline.until(is_known)
@@ -204,7 +204,7 @@ async def test_users_are_listed_by_what_a_key_may_see(tmp_path: Path) -> None:
         async def listed(key: str, **query: Any) -> list[str]:
             answer = await gateway.ask("GET", "/v1/users", key, params=query)
             totals = (await gateway.ask("GET", "/v1/deployment", key)).json()
-            shown = [one["boundary"] for one in answer.json()["items"]]
+            shown = [item["boundary"] for item in answer.json()["items"]]
             assert query or totals["boundaries"] == len(shown)
             return shown
 

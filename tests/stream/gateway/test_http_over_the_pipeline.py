@@ -60,16 +60,16 @@ async def test_an_export_is_an_import(http: httpx.AsyncClient) -> None:
     await say(http, "Second.", turn_id="t2", project_id="p2")
     exported = await http.get(f"{USER}/export")
     lines = [json.loads(line) for line in exported.text.splitlines()]
-    assert [(one["turn_id"], one["scope"]["project_id"]) for one in lines] == [("t1", "default"), ("t2", "p2")]
+    assert [(line["turn_id"], line["scope"]["project_id"]) for line in lines] == [("t1", "default"), ("t2", "p2")]
     assert lines[0]["resources"] == [resource]
     assert lines[0]["metadata"] == {"n": 1}
     assert lines[0]["importance"] == 0.5
     assert lines[0]["mode"] == "general"
     bodies = [{**line, "project_id": line["scope"]["project_id"]} for line in lines]
-    turns = [{name: value for name, value in one.items() if name not in ("schema", "scope")} for one in bodies]
+    turns = [{name: value for name, value in body.items() if name not in ("schema", "scope")} for body in bodies]
     again = await http.post(f"{USER}/turns", json={"turns": turns})
     assert again.status_code == 200
-    assert all(one["duplicate"] for one in again.json()["results"])
+    assert all(result["duplicate"] for result in again.json()["results"])
 
 
 async def test_a_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
@@ -77,7 +77,7 @@ async def test_a_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
         await say(http, f"Remark {number}.", occurred_at=f"2026-03-01T10:0{number}:00Z")
     first = (await http.get(f"{USER}/memories?limit=3")).json()
     second = (await http.get(f"{USER}/memories", params={"limit": 3, "cursor": first["next"]})).json()
-    assert [one["text"] for one in first["items"] + second["items"]] == [f"Remark {n}." for n in (4, 3, 2, 1, 0)]
+    assert [item["text"] for item in first["items"] + second["items"]] == [f"Remark {n}." for n in (4, 3, 2, 1, 0)]
     assert first["total"] == 5
     assert second["next"] is None
 

@@ -51,7 +51,7 @@ async def test_forgotten_statement_can_be_added_again(wire: InMemoryTransport) -
             said = await answer(session, "add_memory", text="The lamp is green.")
             assert not said["duplicate"]
             listed = await answer(session, "list_memories")
-            assert [one["memory_id"] for one in listed["memories"]] == [said["memory_id"]]
+            assert [memory["memory_id"] for memory in listed["memories"]] == [said["memory_id"]]
             await answer(session, "delete_memory", memory_id=said["memory_id"])
 
 
@@ -61,7 +61,7 @@ async def test_pages_end_without_next(wire: InMemoryTransport) -> None:
             await answer(session, "add_memory", text=f"Note {number}.", occurred_at=f"2026-03-0{number + 1}T09:00:00Z")
         first = await answer(session, "list_memories", limit=2)
         last = await answer(session, "list_memories", limit=2, cursor=first["next"])
-    assert [one["text"] for one in (*first["memories"], *last["memories"])] == ["Note 2.", "Note 1.", "Note 0."]
+    assert [memory["text"] for memory in (*first["memories"], *last["memories"])] == ["Note 2.", "Note 1.", "Note 0."]
     assert first["total"] == 3
     assert "next" not in last
 
@@ -72,7 +72,7 @@ async def test_connection_has_a_project(wire: InMemoryTransport) -> None:
         await answer(session, "add_memory", text="The lamp is in the car.", project_id="car")
         here = await answer(session, "search_memory", query="lamp")
         everywhere = await answer(session, "search_memory", query="lamp", project_id="*")
-    assert [one["text"] for one in here["memories"]] == ["The lamp is in the cellar."]
+    assert [memory["text"] for memory in here["memories"]] == ["The lamp is in the cellar."]
     assert len(everywhere["memories"]) == 2
 
 

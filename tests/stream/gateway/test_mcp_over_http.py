@@ -34,7 +34,7 @@ async def test_path_names_the_user(pipeline: InMemoryPipeline, user: str, revisi
         assert session.protocol_version == revision
         said = await answer(session, "add_memory", text="The lamp is in the cellar.")
         found = await answer(session, "search_memory", query="where is the lamp?")
-        assert [one["memory_id"] for one in found["memories"]] == [said["memory_id"]]
+        assert [memory["memory_id"] for memory in found["memories"]] == [said["memory_id"]]
     hits = (await client_of(pipeline, user_id=user).retrieve("where is the lamp?")).hits
     assert [hit.memory_id for hit in hits] == [said["memory_id"]]
 

@@ -60,13 +60,15 @@ async def _ok(http: httpx.AsyncClient, method: str, path: str, key: str = "own",
 async def _add(http: httpx.AsyncClient, *texts: str, key: str = "own", **more: Any) -> list[str]:
     body = {"messages": [{"role": "user", "content": text} for text in texts], **more}
     results = (await _ok(http, "POST", "/memories", key, json=body))["results"]
-    assert [one["event"] for one in results] == ["ADD"] * len(texts)
-    assert [one["memory"] for one in results] == list(texts)
-    return [one["id"] for one in results]
+    assert [result["event"] for result in results] == ["ADD"] * len(texts)
+    assert [result["memory"] for result in results] == list(texts)
+    return [result["id"] for result in results]
 
 
 async def _search(http: httpx.AsyncClient, query: str, **more: Any) -> list[str]:
-    return [one["memory"] for one in (await _ok(http, "POST", "/search", json={"query": query, **more}))["results"]]
+    return [
+        result["memory"] for result in (await _ok(http, "POST", "/search", json={"query": query, **more}))["results"]
+    ]
 
 
 async def test_added_is_found_shown_edited_and_deleted(http: httpx.AsyncClient) -> None:
@@ -153,7 +155,7 @@ async def test_pages_by_number_show_each_once(http: httpx.AsyncClient) -> None:
     while path:
         page = await _ok(http, "POST", path, json={"filters": {"user_id": "u1"}})
         assert page["count"] == 5
-        seen += [one["id"] for one in page["results"]]
+        seen += [result["id"] for result in page["results"]]
         path = page["next"]
     assert sorted(seen) == sorted(made)
     beyond = await _ok(http, "POST", "/v3/memories/", params={"page": 9, "page_size": 2}, json={})
@@ -197,7 +199,7 @@ async def test_ids_may_stand_in_the_query_of_every_request(http: httpx.AsyncClie
     await _ok(http, "POST", "/memories", "any", json=sent, params={"user_id": "u2"})
     for path, body in (("/search", {"query": "lamp"}), ("/v3/memories/", {"filters": {"user_id": "u2"}})):
         found = await _ok(http, "POST", path, "any", json=body, params={"user_id": "u2"})
-        assert [one["user_id"] for one in found["results"]] == ["u2"]
+        assert [result["user_id"] for result in found["results"]] == ["u2"]
     told = await http.post("/search", json={"query": "lamp", "user_id": "u1"}, params={"user_id": "u2"})
     assert told.status_code == 422
     assert told.json()["field"] == "user_id"
@@ -242,7 +244,7 @@ async def test_key_of_one_project_is_one_agent(http: httpx.AsyncClient) -> None:
     await _add(http, "The lamp is green.")
     await _add(http, "The lamp is red.", key="bot", agent_id="bot")
     body = {"query": "lamp"}
-    assert [one["memory"] for one in (await _ok(http, "POST", "/search", "bot", json=body))["results"]] == [
+    assert [result["memory"] for result in (await _ok(http, "POST", "/search", "bot", json=body))["results"]] == [
         "The lamp is red."
     ]
     refused = await http.post(
@@ -250,7 +252,7 @@ async def test_key_of_one_project_is_one_agent(http: httpx.AsyncClient) -> None:
     )
     assert refused.status_code == 403
     await _ok(http, "DELETE", "/memories", "bot", params={"user_id": "u1", "agent_id": "bot"})
-    assert [one["memory"] for one in (await _ok(http, "GET", "/memories"))["results"]] == ["The lamp is green."]
+    assert [result["memory"] for result in (await _ok(http, "GET", "/memories"))["results"]] == ["The lamp is green."]
 
 
 async def test_idempotency_key_stores_once(http: httpx.AsyncClient) -> None:

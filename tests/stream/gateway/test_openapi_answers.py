@@ -105,8 +105,8 @@ async def _document(tmp_path: Path) -> Any:
 def test_every_answer_is_one_that_the_document_names(ask: Ask, tmp_path: Path, kind: str) -> None:
     schema = _schema(tmp_path)
     mode = schemathesis.GenerationMode.POSITIVE if kind == "valid" else schemathesis.GenerationMode.NEGATIVE
-    operations = [one.ok() for one in schema.get_all_operations()]
-    walked = [one for one in operations if one.definition.raw["operationId"] not in STREAMS]
+    operations = [operation.ok() for operation in schema.get_all_operations()]
+    walked = [operation for operation in operations if operation.definition.raw["operationId"] not in STREAMS]
     wrong = []
     for operation in walked:
         wrong += _failures(operation, mode, ask)

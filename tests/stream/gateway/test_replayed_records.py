@@ -52,7 +52,7 @@ Write = Callable[[InMemoryPipeline], Awaitable[None]]
 
 async def memories_of(memory: MemoryCalls) -> list[tuple[str, str]]:
     page = await memory.list_memories(projects="*", types=["episodic"])
-    return [(one.memory_id, one.occurred_at) for one in page.items]
+    return [(item.memory_id, item.occurred_at) for item in page.items]
 
 
 async def replay(pipeline: InMemoryPipeline, values: list[bytes | None]) -> None:

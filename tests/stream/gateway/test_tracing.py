@@ -59,7 +59,7 @@ def spans() -> Any:
 
 def named(exporter: InMemorySpanExporter, name: str) -> Any:
     """Return the only span of a name."""
-    [span] = [one for one in exporter.get_finished_spans() if one.name == name]
+    [span] = [span for span in exporter.get_finished_spans() if span.name == name]
     return span
 
 

@@ -97,7 +97,7 @@ async def test_killed_refresh_goes_on_and_counts_everything_once(tmp_path: Path,
         assert again["total"] == 0
         assert set(result["added"]) == items(pipeline).keys() - before.keys()
         assert set(result["removed"]) == before.keys() - items(pipeline).keys()
-        assert {one.reading.prompt for one in turns(pipeline)} == {OTHER_PROMPT}
+        assert {turn.reading.prompt for turn in turns(pipeline)} == {OTHER_PROMPT}
         await state(pipeline)
 
 
@@ -167,7 +167,7 @@ async def test_turns_of_an_earlier_revision_are_understood_again_once(tmp_path: 
         assert (await refreshed(pipeline, before_revision=1))[0]["total"] == 0, "there is none before the first"
         assert (await pipeline.command("edit_pipeline", edits=[template]))["status"] == "ok"
         assert (await refreshed(pipeline))[0]["processed"] == TURNS
-        assert {(one.reading.prompt, one.reading.revision) for one in turns(pipeline)} == {(OTHER_PROMPT, 1)}
+        assert {(turn.reading.prompt, turn.reading.revision) for turn in turns(pipeline)} == {(OTHER_PROMPT, 1)}
         await pipeline.command("edit_pipeline", edits=[candidates])
         assert (await refreshed(pipeline))[0]["total"] == 0
         result, _ = await refreshed(pipeline, before_revision=2)
@@ -175,7 +175,7 @@ async def test_turns_of_an_earlier_revision_are_understood_again_once(tmp_path: 
         assert result["items_added"] == 0
         assert result["items_removed"] == 0
         assert (await refreshed(pipeline, before_revision=2))[0]["total"] == 0
-        assert {(one.revision, one.reading.revision) for one in turns(pipeline)} == {(0, 2)}
+        assert {(turn.revision, turn.reading.revision) for turn in turns(pipeline)} == {(0, 2)}
 
 
 async def test_correction_and_chosen_mode_stay_and_pending_turns_are_left(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_correction_and_chosen_mode_stay_and_pending_turns_are_left(tmp_pa
         pipeline.language.released.set()
         assert (await running)["result"]["total"] == TURNS
         await settled(pipeline)
-        kept = {one.memory_id: one for one in turns(pipeline)}
+        kept = {turn.memory_id: turn for turn in turns(pipeline)}
         interaction = kept[first.memory_id].reading.interaction
         assert interaction is not None
         assert interaction.mode == "LEARNING"
@@ -281,7 +281,7 @@ async def test_private_turn_is_not_understood_again(tmp_path: Path) -> None:
     pipeline = with_profile(await prepared(tmp_path))
     async with pipeline.running():
         await settled(pipeline)
-        hidden = next(one for one in pipeline.memories.all() if one.origin == "said")
+        hidden = next(memory for memory in pipeline.memories.all() if memory.origin == "said")
         await pipeline.command("set_memory_visibility", memory_id=hidden.memory_id, private=True)
         result, _ = await refreshed(pipeline)
         assert result["processed"] == TURNS - 1

@@ -43,8 +43,10 @@ async def test_same_job_waiting_several_times_is_one_with_an_answer_for_each(pip
     asked = await rebuilds_that_wait(pipeline)
     pipeline.index.up()
     answers = [await answer(pipeline, one) for one in asked]
-    assert [one.pop("job_id") for one in answers] == [f"rebuild-{one.partition}-{one.offset}" for one in asked]
-    assert all(one["processed"] == 1 for one in answers)
+    assert [answer.pop("job_id") for answer in answers] == [
+        f"rebuild-{record.partition}-{record.offset}" for record in asked
+    ]
+    assert all(answer["processed"] == 1 for answer in answers)
     events = [json.loads(record.value or b"") for record in pipeline.topics.records(pipeline.names.embedded)]
     # Two of a user run at once; all the others are the third.
     assert sum(event["status"] == "again" for event in events) <= 3

@@ -73,7 +73,7 @@ async def test_items_are_filed_under_the_matching_category_only(pipeline: InMemo
     assert set(health["summary"].split("\n")) == {DENTIST, PENICILLIN}
     every = await list_categories(pipeline, include_summary=True, include_items=True)
     assert every["uncategorised"] == 1
-    assert [(one["summary"], texts(one["items"])) for one in every["categories"]] == [
+    assert [(category["summary"], texts(category["items"])) for category in every["categories"]] == [
         (health["summary"], {DENTIST, PENICILLIN})
     ]
 

@@ -41,17 +41,17 @@ async def refusal(pipeline: InMemoryPipeline, command: str, **arguments: Any) ->
 async def filed(pipeline: InMemoryPipeline, **where: Any) -> dict[str, set[str]]:
     """Return the texts of the items by category."""
     listed = await run(pipeline, "list_categories", include_items=True, **where)
-    return {one["name"]: {item["text"] for item in one["items"]} for one in listed["categories"]}
+    return {category["name"]: {item["text"] for item in category["items"]} for category in listed["categories"]}
 
 
 def assigned_names(pipeline: InMemoryPipeline) -> set[str]:
     """Return the categories that records name."""
-    return {one.name for memory in pipeline.memories.all() if memory.item for one in memory.item.categories}
+    return {category.name for memory in pipeline.memories.all() if memory.item for category in memory.item.categories}
 
 
 def item_of(pipeline: InMemoryPipeline, text: str) -> Memory:
     """Return the item with this text."""
-    [item] = [one for one in pipeline.memories.all() if one.origin == "extracted" and one.text == text]
+    [item] = [memory for memory in pipeline.memories.all() if memory.origin == "extracted" and memory.text == text]
     return item
 
 
@@ -172,7 +172,7 @@ async def test_late_vector_files_an_item_under_current_names_only(pipeline: InMe
 async def test_superseded_items_follow_and_leave_as_well(pipeline: InMemoryPipeline) -> None:
     await run(pipeline, "declare_category", name="deploying", description="the deploy target is")
     await remember_turns(pipeline, "The deploy target is fly.io now.", "No, the new deploy target is AWS, not fly.io.")
-    assert any(one.superseded_by and one.item and one.item.categories for one in pipeline.memories.all())
+    assert any(memory.superseded_by and memory.item and memory.item.categories for memory in pipeline.memories.all())
     await run(pipeline, "rename_category", name="deploying", new_name="hosting")
     assert assigned_names(pipeline) == {"hosting"}
     await run(pipeline, "delete_category", name="hosting")

@@ -14,18 +14,18 @@ PLAIN = "Chapter one tells of the lantern."
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
     """Return all items by text."""
-    return {one.text: one for one in pipeline.memories.all() if one.origin == "extracted"}
+    return {memory.text: memory for memory in pipeline.memories.all() if memory.origin == "extracted"}
 
 
 def learned(pipeline: InMemoryPipeline) -> list[Learned]:
     """Return the `learned` events in order."""
     records = pipeline.topics.records(pipeline.names.learned)
-    return [Learned.model_validate_json(one.value or b"") for one in records]
+    return [Learned.model_validate_json(record.value or b"") for record in records]
 
 
 async def vectors(pipeline: InMemoryPipeline) -> set[str]:
     """Return the ids of all memories with a vector."""
-    ids = [one.memory_id for one in pipeline.memories.all()]
+    ids = [memory.memory_id for memory in pipeline.memories.all()]
     return await pipeline.vectors_in(GENERAL, pipeline.space(GENERAL, GENERAL).fingerprint, ids)
 
 
@@ -52,7 +52,7 @@ async def test_item_is_embedded_shown_and_published(pipeline: InMemoryPipeline) 
     ]
     [event] = learned(pipeline)
     assert event.memory_id == accepted["result"]["memory_id"]
-    assert [one.text for one in event.items] == [FLY]
+    assert [item.text for item in event.items] == [FLY]
 
 
 async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline) -> None:
@@ -86,7 +86,7 @@ async def test_forgetting_removes_items_and_vectors(pipeline: InMemoryPipeline) 
     await pipeline.topics.settled()
     reply = await pipeline.command("forget", turn_id="t-1", conversation_id="c1")
     assert reply["result"] == {"forgotten": 1}
-    assert [one.turn_id for one in items(pipeline)[FLY].evidence] == ["t-2"]
+    assert [quotation.turn_id for quotation in items(pipeline)[FLY].evidence] == ["t-2"]
     reply = await forget_user(pipeline)
     assert reply["result"] == {"forgotten": 2}
     await pipeline.topics.settled()
@@ -124,7 +124,7 @@ async def test_replay_into_nothing_gives_the_same_items(
         for text, turn_id, hour in accepted * 2:
             await other.remember(text, turn_id, occurred_at=f"2026-03-01T0{hour}:00:00Z")
         await other.topics.settled()
-        assert {text: (one.memory_id, one.evidence) for text, one in items(other).items()} == {
-            text: (one.memory_id, one.evidence) for text, one in items(pipeline).items()
+        assert {text: (item.memory_id, item.evidence) for text, item in items(other).items()} == {
+            text: (item.memory_id, item.evidence) for text, item in items(pipeline).items()
         }
         assert items(other)[FLY].superseded_by == items(other)[AWS].memory_id

@@ -190,7 +190,7 @@ async def test_nothing_waits_for_a_model_that_hangs(pipeline: InMemoryPipeline) 
     assert len(pipeline.language.asked) == 4, "the limit of concurrent requests"
     assert (await pipeline.command("health"))["status"] == "ok"
     pipeline.language.released.set()
-    await pipeline.until(lambda: all(one.reading.status == "model" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.reading.status == "model" for memory in pipeline.memories.all()))
 
 
 async def test_prompt_has_modes_and_earlier_turns(pipeline: InMemoryPipeline) -> None:
@@ -235,7 +235,7 @@ async def test_context_has_the_last_turns_and_the_interaction_mode(pipeline: InM
     reply = await pipeline.assemble("where is crate 1?", conversation_id="c1", interaction_mode="TASK", read_after=1)
     assert reply["status"] == "ok"
     assert reply["result"]["interaction_mode"] == "TASK"
-    assert reply["result"]["sections"]["recent_window"] == [one["memory_id"] for one in accepted]
+    assert reply["result"]["sections"]["recent_window"] == [memory["memory_id"] for memory in accepted]
     assert "Crate 1 is in the hall." in reply["result"]["messages"][1]["content"]
     judged = (await pipeline.assemble("why does the login fail?", conversation_id="c1"))["result"]
     assert 0 <= judged["interaction_confidence"] <= 1
@@ -246,7 +246,7 @@ async def test_context_past_its_wait_is_answered_with_a_warning(pipeline: InMemo
     request = {"schema": "assemble.v1", "scope": {"user_id": "u1"}, "query": "tea", "read_after": 7}
     reply = await pipeline.ask(pipeline.names.retrieve, request, (("deadline", deadline),))
     assert reply["status"] == "ok"
-    assert [one["code"] for one in reply["warnings"]] == ["not_caught_up"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["not_caught_up"]
 
 
 async def test_context_in_an_undeclared_mode_is_rejected(pipeline: InMemoryPipeline) -> None:

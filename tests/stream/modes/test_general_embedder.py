@@ -27,7 +27,7 @@ async def by_builtin(directory: Path, *texts: str) -> InMemoryPipeline:
 async def general_of(pipeline: InMemoryPipeline, user: str) -> tuple[str, str | None]:
     """Return the embedder of a user's `general`, and its former one."""
     modes = (await pipeline.command("list_modes", user))["result"]["modes"]
-    [general] = [one for one in modes if one["name"] == GENERAL]
+    [general] = [mode for mode in modes if mode["name"] == GENERAL]
     return general["embedder"], general["former_embedder"]
 
 
@@ -74,8 +74,10 @@ async def test_way_back_makes_no_vector_that_is_there_and_those_of_turns_since(t
     pipeline.modes.complete = back
     requested = len(pipeline.topics.records(pipeline.names.remembered))
     async with pipeline.running():
-        await pipeline.until(lambda: digest(pipeline) not in {one.embedding.space for one in pipeline.memories.all()})
-        await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+        await pipeline.until(
+            lambda: digest(pipeline) not in {memory.embedding.space for memory in pipeline.memories.all()}
+        )
+        await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
         assert await count_vectors(pipeline) == {BUILT_IN: 2, "general/tiny48": 2}
         assert len(pipeline.topics.records(pipeline.names.remembered)) == requested + 1
 

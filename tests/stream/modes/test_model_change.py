@@ -24,7 +24,7 @@ async def changing(pipeline: InMemoryPipeline) -> None:
 async def complete(pipeline: InMemoryPipeline) -> None:
     """Load the new model, and wait until all memories have its vectors."""
     pipeline.embedders.load("tiny48")
-    await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
 
 
@@ -50,7 +50,7 @@ def embedded_events(pipeline: InMemoryPipeline) -> int:
 async def vectors_of(pipeline: InMemoryPipeline, memory: Memory) -> list[str]:
     """Return the collections that have a vector of a memory."""
     spaces = (await pipeline.index.spaces()).values()
-    return [one.embedder for one in spaces if await pipeline.vectors_in("code", one, [memory.memory_id])]
+    return [space.embedder for space in spaces if await pipeline.vectors_in("code", space, [memory.memory_id])]
 
 
 async def test_former_embedder_serves_until_the_new_one_has_all(pipeline: InMemoryPipeline) -> None:
@@ -115,12 +115,12 @@ async def test_roll_back_embeds_nothing_again(pipeline: InMemoryPipeline) -> Non
     before = embedded_events(pipeline)
     await declare(pipeline, "code", "tiny32")
     assert (await asked_by(pipeline))[0] == "tiny32", "from the declaration on"
-    await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
     assert embedded_events(pipeline) == before
     assert (await asked_by(pipeline))[0] == "tiny32"
     digest = pipeline.space("code", "tiny32").fingerprint.digest
-    assert {one.embedding.space for one in pipeline.memories.all()} == {digest}
+    assert {memory.embedding.space for memory in pipeline.memories.all()} == {digest}
     assert await count_vectors(pipeline) == {"code/tiny32": 4, "code/tiny48": 4}
 
 
@@ -133,7 +133,7 @@ async def test_roll_back_completes_the_turns_since(pipeline: InMemoryPipeline) -
     await declare(pipeline, "code", "tiny32")
     assert (await asked_by(pipeline))[0] == "tiny48", "it serves until the vector of the later turn is made"
     pipeline.embedders.load("tiny32")
-    await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
     assert embedded_events(pipeline) == before + 1
     assert (await asked_by(pipeline))[0] == "tiny32"
@@ -146,7 +146,7 @@ async def test_roll_back_of_an_incomplete_change_serves_at_once(pipeline: InMemo
     declared = await declare(pipeline, "code", "tiny32")
     assert declared["embedder"] == "tiny32"
     assert declared["former_embedder"] == "tiny48"
-    await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
     assert embedded_events(pipeline) == before
     assert (await asked_by(pipeline))[0] == "tiny32"
@@ -156,8 +156,8 @@ async def test_forgotten_memory_has_no_vector_in_any_space(pipeline: InMemoryPip
     await changing(pipeline)
     await remember_turn(pipeline, "The lantern is in the attic.", mode="code")
     waiting, later = pipeline.memory(TEXTS[0]), pipeline.memory("The lantern is in the attic.")
-    for one in (waiting, later):
-        await pipeline.command("forget", memory_id=one.memory_id)
+    for memory in (waiting, later):
+        await pipeline.command("forget", memory_id=memory.memory_id)
     await complete(pipeline)
     made = pipeline.memory(TEXTS[1])
     assert await vectors_of(pipeline, made) == ["tiny32", "tiny48"]
@@ -218,7 +218,7 @@ async def test_former_vectors_are_dropped_on_demand_and_not_while_they_serve(pip
     assert declared["former_embedder"] is None
     assert await former_of(pipeline) is None
     assert await count_vectors(pipeline) == {"code/tiny48": 4}
-    assert {one.embedding.held for one in pipeline.memories.all()} == {()}
+    assert {memory.embedding.held for memory in pipeline.memories.all()} == {()}
     assert embedded_events(pipeline) == before + 4, "removals: nothing was embedded"
     assert len(pipeline.embedders.model("tiny48").passages) == 4
 
@@ -238,7 +238,7 @@ async def test_worker_killed_during_a_change_goes_on(tmp_path: Path, lost: tuple
         assert len(await search_mode(pipeline, "code", "crate lantern")) == 5
         found = await count_vectors(pipeline)
         assert found["code/tiny48"] == 5
-        held = [one for one in pipeline.memories.all() if one.embedding.held]
+        held = [memory for memory in pipeline.memories.all() if memory.embedding.held]
         assert found["code/tiny32"] == len(held), "records hold what the index has"
 
 
@@ -249,9 +249,9 @@ async def test_lost_former_vectors_are_made_again_at_the_roll_back(tmp_path: Pat
         await complete(pipeline)
     del pipeline.index.collections[pipeline.space("code", "tiny32").collection]
     async with pipeline.running():
-        await pipeline.until(lambda: not any(one.embedding.held for one in pipeline.memories.all()))
+        await pipeline.until(lambda: not any(memory.embedding.held for memory in pipeline.memories.all()))
         await declare(pipeline, "code", "tiny32")
-        await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+        await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
         await pipeline.topics.settled()
         assert await count_vectors(pipeline) == {"code/tiny32": 4, "code/tiny48": 4}
 
@@ -260,7 +260,7 @@ async def test_third_embedder_keeps_the_one_before(pipeline: InMemoryPipeline) -
     await changing(pipeline)
     await complete(pipeline)
     await declare(pipeline, "code", "general")
-    await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+    await pipeline.until(lambda: all(memory.embedding.status == "ready" for memory in pipeline.memories.all()))
     await pipeline.topics.settled()
     assert await count_vectors(pipeline) == {"code/tiny48": 4, "code/all-MiniLM-L6-v2": 4}
 

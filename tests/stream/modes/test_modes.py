@@ -107,7 +107,7 @@ async def test_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPipe
     reply = await pipeline.retrieve("fixed the leak", mode="*")
     assert {hit["mode"] for hit in reply["result"]["hits"]} == {"code", "general"}
     assert reply["result"]["strategy"] == "cross_mode"
-    assert "cross_mode" in [one["code"] for one in reply["warnings"]]
+    assert "cross_mode" in [warning["code"] for warning in reply["warnings"]]
 
 
 async def test_default_mode_query_names_other_modes(pipeline: InMemoryPipeline) -> None:
@@ -116,7 +116,7 @@ async def test_default_mode_query_names_other_modes(pipeline: InMemoryPipeline) 
     await remember_turn(pipeline, "Fixed the sink.", conversation_id="c-home")
     reply = await pipeline.retrieve("fixed", conversation_id="c-code")
     assert reply["result"]["modes"] == ["code"]
-    [warning] = [one for one in reply["warnings"] if one["code"] == "other_modes"]
+    [warning] = [warning for warning in reply["warnings"] if warning["code"] == "other_modes"]
     assert "general" in warning["message"]
 
 

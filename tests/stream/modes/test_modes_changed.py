@@ -77,7 +77,7 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
     for text in ("Fixed parser 0.", "Fixed parser 0, edited."):
         replayed = await pipeline.ask(pipeline.names.turns, turn_message(text, "Fixed parser 0.", mode="code"))
         assert replayed["status"] == "ok"
-        assert [one["code"] for one in replayed["warnings"]] == ["forgotten"]
+        assert [warning["code"] for warning in replayed["warnings"]] == ["forgotten"]
     await pipeline.topics.settled()
     assert [memory.text for memory in pipeline.memories.all()] == ["Kept."]
     assert pipeline.dead_letters() == []
@@ -134,7 +134,7 @@ async def test_forgotten_turns_stay_forgotten_in_a_recreated_mode(pipeline: InMe
     replayed = await pipeline.ask(
         pipeline.names.turns, turn_message("Fixed the parser.", "Fixed the parser.", mode="code")
     )
-    assert [one["code"] for one in replayed["warnings"]] == ["forgotten"]
+    assert [warning["code"] for warning in replayed["warnings"]] == ["forgotten"]
     await remember_turn(pipeline, "A new one.", mode="code")
     assert await search_mode(pipeline, "code", "parser new one") == ["A new one."]
 
@@ -204,7 +204,7 @@ async def test_several_memories_are_moved_at_once(pipeline: InMemoryPipeline) ->
     assert set(await search_mode(pipeline, "journal", "crate", top_k=100)) == set(texts[:3])
     assert set(await search_mode(pipeline, "general", "crate", top_k=100)) == set(texts[3:])
     assert (await count_vectors(pipeline))["journal/tiny48"] == 3
-    assert {one.mode_source for one in pipeline.memories.all() if one.mode == "journal"} == {"caller"}
+    assert {memory.mode_source for memory in pipeline.memories.all() if memory.mode == "journal"} == {"caller"}
     assert (await pipeline.command("health"))["result"]["telemetry"]["corrections"] == 3
 
 

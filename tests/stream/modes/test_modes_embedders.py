@@ -15,9 +15,9 @@ async def test_new_embedder_makes_memories_stale_while_answers_go_on(pipeline: I
     reply = await pipeline.retrieve("crate", mode="code")
     assert len(reply["result"]["hits"]) == 5
     assert {hit["embedding_status"] for hit in reply["result"]["hits"]} <= {"stale", "pending"}
-    assert "degraded" in [one["code"] for one in reply["warnings"]]
+    assert "degraded" in [warning["code"] for warning in reply["warnings"]]
     pipeline.index.up()
-    await pipeline.until(lambda: {one.embedding.status for one in pipeline.memories.all()} == {"ready"})
+    await pipeline.until(lambda: {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"})
     await pipeline.topics.settled()
     assert await count_vectors(pipeline) == {"code/tiny32": 5, "code/tiny48": 5, "general/all-MiniLM-L6-v2": 1}
     assert (await pipeline.retrieve("crate", mode="code"))["result"]["strategy"] == "hybrid"
@@ -35,7 +35,7 @@ async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: In
     reply = await pipeline.retrieve("the parser", mode="code")
     assert [hit["embedding_status"] for hit in reply["result"]["hits"]] == ["pending"]
     assert reply["result"]["strategy"] == "lexical"
-    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
     status = (await pipeline.command("health"))["result"]["modes"]["code"]
     assert status["eligible"] == 1
     assert status["pending"] == 1
@@ -61,7 +61,7 @@ async def test_mode_whose_idle_model_was_unloaded_waits_for_it(pipeline: InMemor
     reply = await pipeline.retrieve("the parser", mode="code")
     assert len(reply["result"]["hits"]) == 2
     assert reply["result"]["strategy"] == "lexical"
-    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
     pipeline.embedders.load("tiny48")
     await pipeline.until(lambda: pipeline.memory("Tested the parser.").embedding.status == "ready")
     assert (await pipeline.retrieve("the parser", mode="code"))["result"]["strategy"] == "hybrid"
@@ -78,7 +78,7 @@ async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(p
     )
     reply = await pipeline.retrieve("Wo schläft der Hund?")
     assert reply["result"]["strategy"] == "lexical"
-    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
     assert (await pipeline.retrieve("where is the kettle?"))["warnings"] == []
     pipeline.embedders.load("multilingual-small")
     await pipeline.until(lambda: pipeline.memory("Der Hund schläft im Garten.").embedding.status == "ready")

@@ -16,7 +16,7 @@ async def texts(pipeline: InMemoryPipeline, **fields: Any) -> list[str]:
     """Return the texts of a page of memories."""
     reply = await pipeline.list_page(**fields)
     assert reply["status"] == "ok", reply
-    return [one["text"] for one in reply["result"]["items"]]
+    return [item["text"] for item in reply["result"]["items"]]
 
 
 async def error(pipeline: InMemoryPipeline, **fields: Any) -> tuple[str, str]:
@@ -131,7 +131,7 @@ async def test_list_is_narrowed_to_what_its_sender_may_read(tmp_path: Path) -> N
         for what in ("memories", "conversations", "projects"):
             assert (await reply(b"writer", what))["result"]["total"] == 2
             result = (await reply(b"reader", what))["result"]
-            assert [one["scope"]["project_id"] for one in result["items"]] == ["p1"]
+            assert [item["scope"]["project_id"] for item in result["items"]] == ["p1"]
             assert result["total"] == 1
             assert (await reply(b"blind", what))["error"]["code"] == "not_allowed"
         other = {"scope": {"user_id": "u1", "project_id": "p2"}}

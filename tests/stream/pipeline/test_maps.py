@@ -38,7 +38,7 @@ async def tell(pipeline: InMemoryPipeline, count: int, user: str = "u1", start: 
 
 
 def places(cloud: Json) -> dict[str, tuple[float, float]]:
-    return {one["text"]: (one["x"], one["y"]) for one in cloud["points"]}
+    return {point["text"]: (point["x"], point["y"]) for point in cloud["points"]}
 
 
 def kept_files(pipeline: InMemoryPipeline) -> list[Path]:
@@ -61,7 +61,7 @@ async def test_every_turn_is_a_point_of_its_modes_cloud(pipeline: InMemoryPipeli
     assert cloud["left_out"] == 0
     assert cloud["settled"] is True
     assert all(-1 <= each <= 1 for place in places(cloud).values() for each in place)
-    assert {one["type"] for one in cloud["points"]} == {"episodic"}
+    assert {point["type"] for point in cloud["points"]} == {"episodic"}
 
 
 async def test_map_is_the_same_after_a_restart(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_edited_memory_gets_another_place(pipeline: InMemoryPipeline) -> N
     memory_id = pipeline.memory("remark 3 about topic 0").memory_id
     await pipeline.remember("something else entirely", "t-3")
     [after] = await clouds(pipeline)
-    place = {one["memory_id"]: (one["x"], one["y"]) for one in after["points"]}
+    place = {point["memory_id"]: (point["x"], point["y"]) for point in after["points"]}
     assert place[memory_id] != places(before)["remark 3 about topic 0"]
     others = {text: at for text, at in places(before).items() if text != "remark 3 about topic 0"}
     assert others.items() < places(after).items()
@@ -145,7 +145,7 @@ async def test_limit_keeps_every_conversation_visible(pipeline: InMemoryPipeline
     [cloud] = await clouds(pipeline, limit=4)
     assert len(cloud["points"]) == 4
     assert cloud["left_out"] == 17
-    assert {one["conversation_id"] for one in cloud["points"]} == {"long", "short"}
+    assert {point["conversation_id"] for point in cloud["points"]} == {"long", "short"}
     assert await clouds(pipeline, limit=4) == [cloud]
 
 

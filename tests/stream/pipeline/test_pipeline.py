@@ -122,7 +122,7 @@ async def test_turns_are_lexical_without_the_vector_index_and_embedded_later(pip
     reply = await pipeline.retrieve("deploy target")
     assert [hit["turn_id"] for hit in reply["result"]["hits"]] == ["t-1"]
     assert reply["result"]["strategy"] == "lexical"
-    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
     assert reply["result"]["hits"][0]["embedding_status"] == "pending"
     await pipeline.until_waiting_for("vector index")
     expected = pipeline.topics.unacknowledged(pipeline.names.remembered)
@@ -141,7 +141,7 @@ async def test_turns_are_lexical_without_the_embedder_and_embedded_later(pipelin
     await pipeline.ask(pipeline.names.turns, turn_message("The deploy target is fly.io.", "t-2"))
     reply = await pipeline.retrieve("deploy target")
     assert reply["result"]["hits"][0]["turn_id"] == "t-2"
-    assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
     await pipeline.until_waiting_for("embedder")
     pipeline.embedder.outage = False
     await pipeline.topics.settled()
@@ -154,7 +154,7 @@ async def test_query_waits_for_its_read_after_turn(pipeline: InMemoryPipeline) -
     assert (await pipeline.remember("Tea, please.")).offset == 0
     reply = await asking
     assert [hit["text"] for hit in reply["result"]["hits"]] == ["Tea, please."]
-    assert "not_caught_up" not in [one["code"] for one in reply["warnings"]]
+    assert "not_caught_up" not in [warning["code"] for warning in reply["warnings"]]
 
 
 async def test_query_past_its_wait_is_answered_with_a_warning(pipeline: InMemoryPipeline) -> None:
@@ -162,7 +162,7 @@ async def test_query_past_its_wait_is_answered_with_a_warning(pipeline: InMemory
     request = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "tea", "read_after": 7}
     reply = await pipeline.ask(pipeline.names.retrieve, request, (("deadline", deadline),))
     assert reply["status"] == "ok"
-    assert [one["code"] for one in reply["warnings"]] == ["not_caught_up"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["not_caught_up"]
 
 
 async def test_deadline_drops_a_query_but_not_a_turn(pipeline: InMemoryPipeline) -> None:

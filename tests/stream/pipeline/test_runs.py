@@ -38,14 +38,14 @@ async def listed(world: InMemoryPipeline, user: str = "u1", **arguments: Any) ->
 
 
 def steps(run: Json) -> list[str]:
-    return [one["step"] for one in run["steps"]]
+    return [step["step"] for step in run["steps"]]
 
 
 async def test_a_turn_is_a_run_of_parts_that_its_memory_links(pipeline: InMemoryPipeline) -> None:
     await pipeline.ask(pipeline.names.turns, turn_message(TEXT, "t1"))
     await pipeline.until(lambda: pipeline.memory(TEXT).reading.status == "model")
     await pipeline.topics.settled()
-    [memory_id] = [one.memory_id for one in pipeline.memories.all() if one.origin == "said"]
+    [memory_id] = [memory.memory_id for memory in pipeline.memories.all() if memory.origin == "said"]
     runs = {one["part"]: one for one in await listed(pipeline, memory_id=memory_id)}
     assert {"accept", "index", "understand"} <= runs.keys() <= {"accept", "index", "understand", "intend", "categorize"}
     assert runs["accept"]["revision"] == {"number": 0, "hash": pipeline.pipelines.in_force()[1]}
@@ -56,7 +56,7 @@ async def test_a_turn_is_a_run_of_parts_that_its_memory_links(pipeline: InMemory
     assert model["profile"] == "default"
     assert model["tokens_in"] == 1
     assert model["tokens_out"] == 1
-    assert not any(b"fly.io" in (one.value or b"") for one in pipeline.topics.records(pipeline.names.runs))
+    assert not any(b"fly.io" in (record.value or b"") for record in pipeline.topics.records(pipeline.names.runs))
 
 
 async def test_a_model_call_has_the_name_of_its_step_whichever_profile_the_pipelines_choose(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_model_call_has_the_name_of_its_step_whichever_profile_the_pipel
         question = {"schema": "retrieve.v1", "scope": USER, "query": "Where to deploy?", "rerank": True}
         await pipeline.ask(pipeline.names.retrieve, question)
         await pipeline.topics.settled()
-        calls = {(one["step"], one["profile"]) for run in await listed(pipeline) for one in run.get("models", ())}
+        calls = {(model["step"], model["profile"]) for run in await listed(pipeline) for model in run.get("models", ())}
     assert calls == {("memorize.understand", "fast"), ("retrieve.rerank", "fast")}
 
 
@@ -100,7 +100,7 @@ async def test_a_model_that_orders_no_hits_is_in_the_record(tmp_path: Path) -> N
         await pipeline.ask(pipeline.names.retrieve, question)
         [run] = await listed(pipeline, pipeline="retrieve")
     assert run["warnings"] == ["not_reranked"]
-    assert [(one["step"], one["failure"]) for one in run["models"]] == [("retrieve.rerank", "unanswerable")]
+    assert [(model["step"], model["failure"]) for model in run["models"]] == [("retrieve.rerank", "unanswerable")]
     assert "retrieve.rerank" in steps(run)
 
 
@@ -169,7 +169,7 @@ async def test_own_steps_and_their_revision_are_in_the_record(tmp_path: Path) ->
         [accepted] = [run for run in await listed(pipeline) if run["part"] == "accept"]
     assert accepted["revision"]["number"] == 1
     assert steps(accepted)[:2] == ["memorize.ingest", "memorize.redact"]
-    assert not any(b"4111" in (one.value or b"") for one in pipeline.topics.records(pipeline.names.runs))
+    assert not any(b"4111" in (record.value or b"") for record in pipeline.topics.records(pipeline.names.runs))
 
 
 async def test_calls_of_a_refresh_are_in_runs_of_their_turns_beside_the_first(pipeline: InMemoryPipeline) -> None:

@@ -86,7 +86,7 @@ async def test_intentions_and_categories_are_an_agents_own(tmp_path: Path) -> No
         goals = {agent: await pipeline.command_as(agent, "get_intention") for agent in ("bob", "eve")}
         assert [[goal["text"] for goal in goals[agent]["goals"]] for agent in goals] == [["buy a kettle"], []]
         listed = {agent: await pipeline.command_as(agent, "list_categories") for agent in ("bob", "eve")}
-        assert [[one["name"] for one in listed[agent]["categories"]] for agent in listed] == [["kitchen"], []]
+        assert [[category["name"] for category in listed[agent]["categories"]] for agent in listed] == [["kitchen"], []]
 
 
 async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert reply["status"] == "ok"
         assert len(reply["result"]["created"]) == 1
-        published = [json.loads(one.value or b"") for one in pipeline.topics.records(pipeline.names.consolidated)]
+        published = [json.loads(record.value or b"") for record in pipeline.topics.records(pipeline.names.consolidated)]
         assert [one["scope"]["agent_id"] for one in published if one["schema"] == "consolidated.v1"] == ["bob"]
         await pipeline.topics.settled()
         assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"bob", "eve"}

@@ -105,7 +105,7 @@ async def test_broken_traceparent_costs_nothing(traced: Traced, broken: bytes | 
     spans = exporter.get_finished_spans()
     assert len({trace_id_of(span) for span in spans}) == 1
     assert parent_of(by_name(exporter)["memory.turns-Remember"]) is None
-    carried = {name for one in events(pipeline, pipeline.names.remembered) for name, _ in one.headers}
+    carried = {name for event in events(pipeline, pipeline.names.remembered) for name, _ in event.headers}
     assert carried == {"traceparent"}
 
 
@@ -138,9 +138,9 @@ async def test_each_event_of_a_batch_carries_on_its_own_trace(pipeline: InMemory
     await pipeline.topics.settled()
     texts = {memory.memory_id: memory.text for memory in pipeline.memories.all()}
     found = {
-        texts[report["memory_id"]]: one.header("request_id")
-        for one in events(pipeline, pipeline.names.embedded)
-        for report in reports_in(one)
+        texts[report["memory_id"]]: event.header("request_id")
+        for event in events(pipeline, pipeline.names.embedded)
+        for report in reports_in(event)
     }
     assert found == {f"Note {number}": None if number % 2 else b"r%d" % number for number in range(20)}
 
@@ -168,7 +168,7 @@ async def test_headers_of_moved_and_refused_records_stay_as_they_are(pipeline: I
     await pipeline.publish(pipeline.names.turns, turn_message("Tea.", "t-2"), headers=FOLLOWED, partition=wrong)
     await pipeline.publish(pipeline.names.turns, b"nonsense", headers=FOLLOWED)
     await pipeline.topics.settled()
-    [moved] = [one for one in pipeline.topics.records(pipeline.names.turns) if one.header(MOVED_FROM)]
+    [moved] = [record for record in pipeline.topics.records(pipeline.names.turns) if record.header(MOVED_FROM)]
     assert moved.headers[:-1] == FOLLOWED
     [letter] = pipeline.dead_letters()
     assert letter.headers[: len(FOLLOWED)] == FOLLOWED

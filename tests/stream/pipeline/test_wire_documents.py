@@ -67,7 +67,9 @@ async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]
         for record in pipeline.topics.records(topic)
     ]
     kinds = {record.header("correlation_id"): kind for kind, record in asked}
-    replies = [(f"{kinds[one.header('correlation_id')]}.reply", one) for one in pipeline.topics.records(names.replies)]
+    replies = [
+        (f"{kinds[record.header('correlation_id')]}.reply", record) for record in pipeline.topics.records(names.replies)
+    ]
     return asked + replies
 
 

@@ -32,7 +32,7 @@ async def edit(pipeline: InMemoryPipeline, *edits: Json, **arguments: Any) -> Js
 
 def step_of(reply: Json, step_id: str) -> Json:
     steps = reply["result"]["pipelines"][step_id.split(".", maxsplit=1)[0]]
-    [found] = [one for one in steps if one["step_id"] == step_id]
+    [found] = [step for step in steps if step["step_id"] == step_id]
     return dict(found)
 
 
@@ -51,7 +51,7 @@ async def test_accepted_edit_is_a_revision_and_a_rollback_another(pipeline: InMe
     assert again["result"]["hash"] == first["result"]["hash"]
     listed = (await pipeline.command("list_revisions"))["result"]
     assert listed["current"] == 3
-    assert [one["number"] for one in listed["revisions"]] == [3, 2, 1, 0]
+    assert [revision["number"] for revision in listed["revisions"]] == [3, 2, 1, 0]
     assert (await pipeline.command("get_pipeline", revision=1))["result"]["pipelines"] == first["result"]["pipelines"]
 
 
@@ -83,8 +83,8 @@ async def test_expected_revision_protects_from_an_edit_in_between(pipeline: InMe
 
 
 async def test_edit_of_another_worker_comes_first_and_both_count(pipeline: InMemoryPipeline) -> None:
-    other = DEFAULT_TOPOLOGY.with_steps("evolve", [one.model_copy(update={"enabled": one.step_id != "evolve.merge"})
-                                                   for one in DEFAULT_TOPOLOGY.evolve])  # fmt: skip
+    other = DEFAULT_TOPOLOGY.with_steps("evolve", [step.model_copy(update={"enabled": step.step_id != "evolve.merge"})
+                                                   for step in DEFAULT_TOPOLOGY.evolve])  # fmt: skip
     pipeline.pipeline_log.before_write = [
         Revision(
             number=1, parent=0, hash=other.digest, created_at=pipeline.clock.now(), request="other", topology=other
@@ -104,8 +104,8 @@ async def test_command_that_is_delivered_twice_makes_one_revision(tmp_path: Path
     async with world.running():
         await world.topics.settled()
     assert len(world.pipeline_log.records) == 1
-    answers = [json.loads(one.value or b"") for one in world.topics.records(world.names.replies)]
-    assert [one["result"]["revision"] for one in answers] == [1, 1]
+    answers = [json.loads(record.value or b"") for record in world.topics.records(world.names.replies)]
+    assert [answer["result"]["revision"] for answer in answers] == [1, 1]
 
 
 async def test_revision_outlives_the_worker(tmp_path: Path) -> None:

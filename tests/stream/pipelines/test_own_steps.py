@@ -25,7 +25,7 @@ async def said(pipeline: InMemoryPipeline, text: str, turn_id: str | None = "t1"
 
 
 def stored(pipeline: InMemoryPipeline) -> list[str]:
-    return sorted(one.text for one in pipeline.memories.all() if one.origin == "said")
+    return sorted(memory.text for memory in pipeline.memories.all() if memory.origin == "said")
 
 
 async def test_redacted_text_is_all_that_is_stored_and_events_carry_no_other(pipeline: InMemoryPipeline) -> None:
@@ -34,7 +34,7 @@ async def test_redacted_text_is_all_that_is_stored_and_events_carry_no_other(pip
     await pipeline.topics.settled()
     assert stored(pipeline) == [REDACTED]
     assert pipeline.memory(REDACTED).revision == 1
-    internal = [one for topic in pipeline.names.internal_events() for one in pipeline.topics.records(topic)]
+    internal = [record for topic in pipeline.names.internal_events() for record in pipeline.topics.records(topic)]
     assert internal
     assert not [one for one in internal if b"4111" in (one.value or b"")]
 
@@ -99,12 +99,12 @@ async def test_items_pass_own_steps_and_replaced_extraction_makes_its_own(pipeli
     text = "I live in Lisbon with my family since 2019. I love hiking."
     await said(pipeline, text, "plain")
     await pipeline.topics.settled()
-    before = {one.text for one in of_origin(pipeline, "extracted")}
+    before = {memory.text for memory in of_origin(pipeline, "extracted")}
     assert len(before) == 2
     await edit(pipeline, insert("memorize.long", "memorize.extract_items", "LongItemsOnly"))
     await said(pipeline, text + " Bye.", "plain")
     await pipeline.topics.settled()
-    assert {one.text for one in of_origin(pipeline, "extracted")} == {max(before, key=len)}
+    assert {memory.text for memory in of_origin(pipeline, "extracted")} == {max(before, key=len)}
     own = {
         "op": "replace",
         "step_id": "memorize.extract_items",
@@ -113,7 +113,7 @@ async def test_items_pass_own_steps_and_replaced_extraction_makes_its_own(pipeli
     await edit(pipeline, own)
     await said(pipeline, "Whatever this sentence says, all of it.", "whole")
     await pipeline.topics.settled()
-    assert "Whatever this sentence says, all of it." in {one.text for one in of_origin(pipeline, "extracted")}
+    assert "Whatever this sentence says, all of it." in {memory.text for memory in of_origin(pipeline, "extracted")}
 
 
 async def test_query_and_hits_pass_own_steps_in_searches_and_contexts(pipeline: InMemoryPipeline) -> None:
@@ -134,7 +134,7 @@ async def test_invented_hit_is_in_no_answer(pipeline: InMemoryPipeline) -> None:
     await edit(pipeline, insert("retrieve.invent", "retrieve.rank", "Invent"))
     reply = await pipeline.retrieve("lantern")
     assert [hit["text"] for hit in reply["result"]["hits"]] == ["The lantern is red."]
-    assert [one["code"] for one in reply["warnings"]] == ["step_failed"]
+    assert [warning["code"] for warning in reply["warnings"]] == ["step_failed"]
     assert "retrieve.invent" in reply["warnings"][0]["message"]
 
 

@@ -175,7 +175,7 @@ async def test_class_that_can_not_be_constructed_is_refused_before_it_counts(pip
 def with_config(topology: Topology, step_id: str, **changes: Any) -> Topology:
     """Change a built-in step, as an editor of another worker."""
     pipeline = step_id.split(".", maxsplit=1)[0]
-    steps = [one.model_copy(update=changes) if one.step_id == step_id else one for one in topology.of(pipeline)]
+    steps = [step.model_copy(update=changes) if step.step_id == step_id else step for step in topology.of(pipeline)]
     return topology.with_steps(pipeline, steps)
 
 
@@ -349,7 +349,7 @@ class TurnsSoFar:
     async def end(self, partition: int) -> int:
         """Return the number of turns of a partition."""
         turns = self.pipeline.topics.records(self.pipeline.names.turns)
-        return sum(one.partition == partition for one in turns)
+        return sum(turn.partition == partition for turn in turns)
 
     async def end_with_transactions(self, partition: int) -> int:
         """Return the same: there are no transactions."""

@@ -48,15 +48,15 @@ def archived(harness: ArchivingHarness) -> dict[bytes, Record]:
     """Return what compaction would leave of the archive."""
     found: dict[bytes, Record] = {}
     for partition in range(PARTITIONS):
-        for one in harness.topics.topics[ARCHIVE, partition]:
-            found.pop(one.key or b"", None)
-            if (original := original_turn(one, TURNS)) is not None:
-                found[one.key or b""] = original
+        for record in harness.topics.topics[ARCHIVE, partition]:
+            found.pop(record.key or b"", None)
+            if (original := original_turn(record, TURNS)) is not None:
+                found[record.key or b""] = original
     return found
 
 
 def logged(harness: ArchivingHarness) -> list[Record]:
-    return [one for partition in range(PARTITIONS) for one in harness.topics.topics[TURNS, partition]]
+    return [record for partition in range(PARTITIONS) for record in harness.topics.topics[TURNS, partition]]
 
 
 async def test_old_turns_move_to_the_archive_as_they_were() -> None:
@@ -76,12 +76,12 @@ async def test_unhandled_and_young_turns_stay() -> None:
     # Four are old, and two of them are handled.
     for kept in (timedelta(seconds=61), ALL):
         await harness.archive(kept=kept)
-        assert [one.offset for one in logged(harness)] == [2, 3, 4, 5]
-        assert sorted(one.offset for one in archived(harness).values()) == [0, 1]
+        assert [record.offset for record in logged(harness)] == [2, 3, 4, 5]
+        assert sorted(record.offset for record in archived(harness).values()) == [0, 1]
     harness.topics.committed[partition] = 6
     # The last one is as old as the clock says, the one before a minute older.
     await harness.archive(kept=timedelta(seconds=61))
-    assert [one.offset for one in logged(harness)] == [4, 5]
+    assert [record.offset for record in logged(harness)] == [4, 5]
 
 
 async def test_kills_between_all_steps_lose_nothing() -> None:
@@ -109,7 +109,7 @@ async def test_kills_between_all_steps_lose_nothing() -> None:
 def check_archived(harness: ArchivingHarness, current: list[Record], partition: int, offset: int) -> None:
     """Check that what is deleted is in the archive."""
     have = set(map(said, archived(harness).values()))
-    gone = [one for one in current if one.partition == partition and one.offset < offset]
+    gone = [record for record in current if record.partition == partition and record.offset < offset]
     assert have >= set(map(said, gone))
 
 
@@ -132,7 +132,7 @@ async def test_forgotten_turn_leaves_its_identity_alone(is_archived: bool) -> No
     assert left.offset == 0
     assert memory_id(left) == memory_id(record)
     assert said(archived(harness)[memory_id(other).encode()]) == said(other)
-    last = {one.key: one.value or b"" for one in harness.topics.topics[ARCHIVE, record.partition]}
+    last = {row.key: row.value or b"" for row in harness.topics.topics[ARCHIVE, record.partition]}
     assert not any(SECRET.encode() in value for value in last.values())
 
 
@@ -187,7 +187,7 @@ async def test_position_moves_past_what_is_no_turn() -> None:
     await harness.archive()
     assert logged(harness) == []
     assert archived(harness) == {}
-    assert POSITION_KEY in {one.key for one in harness.topics.topics[ARCHIVE, home]}
+    assert POSITION_KEY in {record.key for record in harness.topics.topics[ARCHIVE, home]}
 
 
 @pytest.mark.parametrize("erases", [True, False])
@@ -225,7 +225,7 @@ async def test_archive_begins_where_a_log_begins() -> None:
     records = [harness.say("ana", f"t{number}", f"turn {number}") for number in range(4)]
     await harness.topics.delete_before(records[0].partition, 2)
     await harness.archive()
-    assert [one.offset for one in archived(harness).values()] == [2, 3]
+    assert [record.offset for record in archived(harness).values()] == [2, 3]
 
 
 async def test_operator_reads_each_current_turn_once_while_the_worker_archives() -> None:
@@ -241,5 +241,5 @@ async def test_operator_reads_each_current_turn_once_while_the_worker_archives()
         await harness.archive(kept=timedelta(minutes=40 - 5 * offset))
     assert logged(harness) == []
     texts = {said(one) for one in read}
-    assert texts >= {said(one) for one in current if one.partition == partition}
+    assert texts >= {said(record) for record in current if record.partition == partition}
     assert len(texts) == len(read)

@@ -201,8 +201,8 @@ async def interrupted(worker: ArrivalHarness) -> ArrivalHarness:
 async def test_untold_command_is_sent_when_the_index_does_not_know_it(interrupted: ArrivalHarness) -> None:
     await interrupted.arrival.prepare({HERE})
     place = VectorLocation(mode="general", space=interrupted.space("general", "general").fingerprint.digest)
-    assert [(one.text, one.mode) for one in interrupted.remembered_memories()] == [("violin", "code")]
-    assert [one.places for one in interrupted.forgotten_events()] == [(place,)]
+    assert [(memory.text, memory.mode) for memory in interrupted.remembered_memories()] == [("violin", "code")]
+    assert [forgotten_event.places for forgotten_event in interrupted.forgotten_events()] == [(place,)]
     assert {out.partition for out in interrupted.publisher.sent} == {HERE}
 
 

@@ -53,8 +53,8 @@ async def test_words_are_written_when_all_records_are_handled_again(worker: Kill
     worker.words.set_applied(HERE, TOPICS.changes, 3)
     await worker.commit.commit([HERE])
     assert worker.found() == (1, [False])
-    assert [one.memory_id for one in worker.forgotten_events()] == [worker.forgotten.memory_id]
-    assert [one.memory_id for one in worker.remembered_memories()] == [worker.hidden.memory_id]
+    assert [forgotten_event.memory_id for forgotten_event in worker.forgotten_events()] == [worker.forgotten.memory_id]
+    assert [memory.memory_id for memory in worker.remembered_memories()] == [worker.hidden.memory_id]
     assert list(worker.words.interrupted(HERE)) == []
     worker.words.open(HERE)
     assert worker.found() == (1, [False])

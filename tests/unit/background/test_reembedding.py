@@ -41,13 +41,13 @@ class ReembeddingHarness(WorkerHarness):
         reports = self.embedded_events()
         restored = sorted(one for _, one in self.points() - before)
         assert len(self.publisher.sent) == len(reports) == number - len(restored)
-        assert {one.status for one in reports} <= {"stale"}
-        return [one.memory_id for one in reports], restored
+        assert {report.status for report in reports} <= {"stale"}
+        return [report.memory_id for report in reports], restored
 
     def points(self) -> set[tuple[str, str]]:
         """Return content hash and id of each point."""
         found = self.index.collections.values()
-        return {(one.content_hash, one.memory_id) for collection in found for one in collection.points.values()}
+        return {(point.content_hash, point.memory_id) for collection in found for point in collection.points.values()}
 
     def stale(self, memory: Memory) -> None:
         """Mark a record as stale, as `declare_mode` with another embedder does."""

@@ -69,7 +69,7 @@ class RestoringHarness(WorkerHarness):
 
     async def stored_hashes(self, memories: Sequence[Memory]) -> list[str | None]:
         """Return the content hash in the index of each."""
-        found = await self.index.hashes(self.space("general", "general"), [one.memory_id for one in memories])
+        found = await self.index.hashes(self.space("general", "general"), [memory.memory_id for memory in memories])
         return [found.get(memory.memory_id) for memory in memories]
 
     def edit(self, memory: Memory) -> None:

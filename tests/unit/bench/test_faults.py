@@ -117,8 +117,8 @@ def row(found: int = 10, doubled: int = 0, load: float = 3.0) -> Row:
 def test_each_of_three_brokers_knows_the_quorum(tmp_path: Path) -> None:
     brokers = Brokers(tmp_path, 3, KafkaInstallation((Path("kafka.jar"),)))
     settings = [dict(line.split("=", 1) for line in brokers._settings(node).splitlines()) for node in brokers.nodes]
-    assert [one["node.id"] for one in settings] == ["1", "2", "3"]
+    assert [setting["node.id"] for setting in settings] == ["1", "2", "3"]
     voters = ",".join(f"{node.number}@127.0.0.1:{node.controller_port}" for node in brokers.nodes)
-    assert {one["controller.quorum.voters"] for one in settings} == {voters}
-    assert {one["min.insync.replicas"] for one in settings} == {"2"}
-    assert len({one["log.dirs"] for one in settings}) == 3
+    assert {setting["controller.quorum.voters"] for setting in settings} == {voters}
+    assert {setting["min.insync.replicas"] for setting in settings} == {"2"}
+    assert len({setting["log.dirs"] for setting in settings}) == 3

@@ -37,7 +37,7 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> GatewaySettings:
 
 
 def own_settings(workload: str) -> set[str]:
-    names = {one["name"] for one in manifests.container_of(workload)["env"]}
+    names = {variable["name"] for variable in manifests.container_of(workload)["env"]}
     return {name.removeprefix(PREFIX).lower() for name in names if name.startswith(PREFIX)}
 
 
@@ -85,7 +85,7 @@ def test_ports_are_those_of_the_settings(settings: Settings, gateway: GatewaySet
 
 
 def ports(workload: str) -> dict[str, int]:
-    return {one["name"]: one["containerPort"] for one in manifests.container_of(workload)["ports"]}
+    return {port["name"]: port["containerPort"] for port in manifests.container_of(workload)["ports"]}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -96,9 +96,9 @@ def test_every_named_port_exists(workload: str) -> None:
         assert port.get("targetPort", port["name"]) in ports(workload)
     for rule in manifests.of_kind("NetworkPolicy")[workload]["spec"]["ingress"]:
         assert {port["port"] for port in rule["ports"]} <= set(ports(workload))
-    assert {one["port"] for one in manifests.of_kind("PodMonitor")[workload]["spec"]["podMetricsEndpoints"]} <= set(
-        ports(workload)
-    )
+    assert {
+        endpoint["port"] for endpoint in manifests.of_kind("PodMonitor")[workload]["spec"]["podMetricsEndpoints"]
+    } <= set(ports(workload))
 
 
 def test_probes_ask_for_pages_that_are_served(gateway: GatewaySettings) -> None:
@@ -124,10 +124,10 @@ def test_gateway_answers_to_the_name_of_its_service(gateway: GatewaySettings) ->
 def test_secrets_are_references() -> None:
     secret = {f"{PREFIX}QDRANT_API_KEY", f"{PREFIX}GATEWAY_COOKIE_SECRET", "KAFKA_PASSWORD"}
     found = [
-        one
+        variable
         for workload in manifests.workloads()
-        for one in manifests.container_of(workload)["env"]
-        if one["name"] in secret
+        for variable in manifests.container_of(workload)["env"]
+        if variable["name"] in secret
     ]
     assert {one["name"] for one in found} == secret
     assert all("secretKeyRef" in one["valueFrom"] for one in found)
@@ -152,7 +152,7 @@ def test_image_runs_commands_of_the_program_as_its_user() -> None:
         assert manifests.container_of(name)["image"] == "modestream"
         assert f'"{manifests.container_of(name)["args"][0]}"' in (ROOT / "streams/__main__.py").read_text()
         assert workload["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == int(user[1])
-    tags = [image for one in manifests.kustomizations().values() for image in one.get("images", [])]
+    tags = [image for kustomization in manifests.kustomizations().values() for image in kustomization.get("images", [])]
     assert {(image["name"], image["newTag"]) for image in tags} == {("modestream", version)}
 
 
@@ -191,4 +191,4 @@ def test_patches_change_what_is_there() -> None:
 
 def test_settings_of_the_example_are_those_of_the_base() -> None:
     [generated] = manifests.kustomizations()[manifests.KUBERNETES / "example"]["configMapGenerator"]
-    assert {one.split("=")[0] for one in generated["literals"]} <= set(manifests.config())
+    assert {literal.split("=")[0] for literal in generated["literals"]} <= set(manifests.config())

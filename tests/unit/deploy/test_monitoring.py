@@ -104,10 +104,10 @@ def nodes(query: promql_parser.Expr, kind: type[Any]) -> list[Any]:
 def labels_of(query: promql_parser.Expr) -> set[str]:
     """The labels that all series of a query have."""
     selectors = nodes(query, promql_parser.VectorSelector)
-    return set.intersection(*(served()[one.name] for one in selectors)) | OF_A_TARGET
+    return set.intersection(*(served()[selector.name] for selector in selectors)) | OF_A_TARGET
 
 
-QUERIES = [(title, query) for title, query, _ in panels()] + [(one["alert"], one["expr"]) for one in alerts()]
+QUERIES = [(title, query) for title, query, _ in panels()] + [(alert["alert"], alert["expr"]) for alert in alerts()]
 
 
 @pytest.mark.parametrize(("title", "query"), QUERIES)
@@ -169,7 +169,7 @@ def test_run_book_names_served_metrics() -> None:
 
 def counted() -> list[tuple[str, promql_parser.VectorSelector]]:
     """The series of which an alert asks how much they have grown, with the alert."""
-    calls = [(one["alert"], call) for one in alerts() for call in nodes(parsed(one["expr"]), promql_parser.Call)]
+    calls = [(alert["alert"], call) for alert in alerts() for call in nodes(parsed(alert["expr"]), promql_parser.Call)]
     return [
         (alert, selector)
         for alert, call in calls
@@ -183,8 +183,10 @@ def test_counted_series_are_there_before_the_first_event(alert: str, selector: p
     """Prometheus sees no increase of a series that begins with 1."""
     wanted = {matcher.name: matcher.value for matcher in selector.matchers.matchers}
     page = "".join(generate_latest(registry).decode() for registry in fresh_registries())
-    samples = [one for family in text_string_to_metric_families(page) for one in family.samples]
-    values = [one.value for one in samples if one.name == selector.name and wanted.items() <= one.labels.items()]
+    samples = [sample for family in text_string_to_metric_families(page) for sample in family.samples]
+    values = [
+        sample.value for sample in samples if sample.name == selector.name and wanted.items() <= sample.labels.items()
+    ]
     assert values, alert
     assert set(values) == {0}
 
@@ -199,7 +201,7 @@ def fresh_registries() -> tuple[CollectorRegistry, CollectorRegistry]:
 def test_input_topics_have_every_error_code_from_the_start() -> None:
     worker, _ = fresh_registries()
     [rejected] = [family for family in worker.collect() if family.name == "modestream_rejected"]
-    codes = {one.labels["code"] for one in rejected.samples if one.labels["topic"] == "memory.turns"}
+    codes = {sample.labels["code"] for sample in rejected.samples if sample.labels["topic"] == "memory.turns"}
     assert codes == set(get_args(ErrorCode))
 
 

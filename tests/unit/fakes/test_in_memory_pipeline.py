@@ -12,9 +12,9 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """Return what outlives a worker by name: every table of its context, the vector index, and the log of jobs."""
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "words"))
-    parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
-    tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
-    watched = {name: one._table if isinstance(one, WatchedTable) else one for name, one in tables.items()}
+    parts = {field.name: getattr(holder, field.name) for holder in (ctx, ctx.stores) for field in fields(holder)}
+    tables = {name: part for name, part in parts.items() if hasattr(part, "pending_writes")}
+    watched = {name: table._table if isinstance(table, WatchedTable) else table for name, table in tables.items()}
     return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 
 

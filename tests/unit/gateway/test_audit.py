@@ -63,7 +63,7 @@ async def http(wire: FakeWire) -> AsyncIterator[httpx.AsyncClient]:
 
 def audit_lines(caplog: pytest.LogCaptureFixture) -> list[Json]:
     """Return the lines of the audit log, all of it."""
-    return [json.loads(one.getMessage()) for one in caplog.records if one.name == AUDIT]
+    return [json.loads(record.getMessage()) for record in caplog.records if record.name == AUDIT]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,9 @@ async def test_failure_is_told_of_too(
     wire.failure = failure
     await http.delete(f"{USER}?confirm=u1")
     await http.get(f"{USER}/export")
-    assert [(one["action"], one["outcome"], one["counts"]) for one in audit_lines(caplog)] == [
-        ("forget", outcome, {}),
-        ("export", outcome, {}),
-    ]
+    assert [
+        (audit_line["action"], audit_line["outcome"], audit_line["counts"]) for audit_line in audit_lines(caplog)
+    ] == [("forget", outcome, {}), ("export", outcome, {})]
 
 
 async def test_file_has_the_lines_with_their_time_and_no_others(http: httpx.AsyncClient, tmp_path: Path) -> None:
@@ -150,5 +149,5 @@ async def test_each_memory_of_a_selection_leaves_a_line(wire: FakeWire, caplog: 
     with caplog.at_level("INFO", AUDIT):
         outcome = await MemoryService(wire).selections.forget(call, selected)
     assert outcome.count == 6
-    told = [(one["action"], one["what"], one["counts"]) for one in audit_lines(caplog)]
+    told = [(audit_line["action"], audit_line["what"], audit_line["counts"]) for audit_line in audit_lines(caplog)]
     assert told == [("forget", {"memory_id": one}, FORGOTTEN) for one in ("m1", "m2")]

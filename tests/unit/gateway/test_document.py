@@ -51,7 +51,7 @@ def test_examples_are_valid() -> None:
 
 def test_bodies_say_that_a_null_leaves_an_optional_field_out() -> None:
     schemas = document()["components"]["schemas"]
-    for name in (one for one in schemas if one.endswith("Body")):
+    for name in (schema for schema in schemas if schema.endswith("Body")):
         for field, schema in schemas[name]["properties"].items():
             is_required = field in schemas[name].get("required", ())
             assert is_required or {"type": "null"} in schema["anyOf"], (name, field)

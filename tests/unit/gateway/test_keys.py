@@ -132,7 +132,7 @@ async def test_no_route_serves_another_user(walk: Walk, method: str, path: str, 
     assert walk.wire.sent == []
 
 
-@pytest.mark.parametrize(("method", "path"), [one for one in USER_ROUTES if one[0] in WRITES])
+@pytest.mark.parametrize(("method", "path"), [route for route in USER_ROUTES if route[0] in WRITES])
 async def test_a_reading_key_writes_nothing(
     http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed, method: str, path: str
 ) -> None:

@@ -59,7 +59,7 @@ async def test_output_is_protocol_only(revision: str) -> None:
     code, lines, errors = await served(CONVERSATIONS[revision], MODESTREAM_USER="u1")
     assert code == 0, errors
     answers = [json.loads(line) for line in lines]
-    assert [one["id"] for one in answers] == [0, 1, 2]
+    assert [answer["id"] for answer in answers] == [0, 1, 2]
     assert len(answers[1]["result"]["tools"]) == 8
     assert answers[2]["result"]["isError"]
     assert "invalid_value: " in answers[2]["result"]["content"][0]["text"]

@@ -29,14 +29,14 @@ OTHERS = [memory(number, "r2", 0.9) for number in range(900)]
 
 def found(asked: Json) -> Json:
     """Answer as the service does: the best hits of a time."""
-    hits = [one for one in MINE + OTHERS if asked["since"] <= one["occurred_at"] < asked["until"]]
+    hits = [memory for memory in MINE + OTHERS if asked["since"] <= memory["occurred_at"] < asked["until"]]
     return {"hits": sorted(hits, key=lambda hit: -hit["score"])[: asked["top_k"]]}
 
 
 @pytest.fixture
 async def http(wire: FakeWire) -> AsyncIterator[httpx.AsyncClient]:
     conversation = {"first": MINE[0]["occurred_at"], "last": MINE[-1]["occurred_at"]}
-    by_id = {one["memory_id"]: one for one in MINE + OTHERS}
+    by_id = {memory["memory_id"]: memory for memory in MINE + OTHERS}
     wire.results = {
         "retrieve.v1": found,
         "list.v1": {"items": [conversation], "next": None, "total": 1},
@@ -50,16 +50,16 @@ async def http(wire: FakeWire) -> AsyncIterator[httpx.AsyncClient]:
 async def searched(http: httpx.AsyncClient, **asked: Any) -> list[str]:
     answer = await http.post("/mem0/search", json={"user_id": "u1", "query": "q", **asked})
     assert answer.status_code == 200, answer.text
-    return [one["id"] for one in answer.json()["results"]]
+    return [result["id"] for result in answer.json()["results"]]
 
 
 async def test_all_of_a_run_is_found_among_better_matches(http: httpx.AsyncClient, wire: FakeWire) -> None:
-    best_first = [one["memory_id"] for one in reversed(MINE)]
+    best_first = [memory["memory_id"] for memory in reversed(MINE)]
     assert await searched(http, run_id="r1") == best_first
     assert await searched(http, run_id="r1", top_k=3) == best_first[:3]
-    assert sum(one["schema"] == "retrieve.v1" for one in wire.records) <= 2 * MAX_SEARCHES
+    assert sum(record["schema"] == "retrieve.v1" for record in wire.records) <= 2 * MAX_SEARCHES
 
 
 async def test_a_run_that_is_found_at_once_is_searched_once(http: httpx.AsyncClient, wire: FakeWire) -> None:
     assert len(await searched(http, run_id="r2", top_k=5)) == 5
-    assert [one["top_k"] for one in wire.records if one["schema"] == "retrieve.v1"] == [MAX_HITS]
+    assert [record["top_k"] for record in wire.records if record["schema"] == "retrieve.v1"] == [MAX_HITS]

@@ -27,8 +27,8 @@ def wire(wire: FakeWire) -> FakeWire:
 
 
 def _sizes(wire: FakeWire) -> list[tuple[str, int]]:
-    commands = [one for one in wire.records if one.get("command") == "set_memory_mode"]
-    return [(one["scope"]["project_id"], len(one["arguments"]["memory_ids"])) for one in commands]
+    commands = [record for record in wire.records if record.get("command") == "set_memory_mode"]
+    return [(command["scope"]["project_id"], len(command["arguments"]["memory_ids"])) for command in commands]
 
 
 async def test_moves_in_pieces_of_one_command(wire: FakeWire) -> None:
@@ -36,7 +36,7 @@ async def test_moves_in_pieces_of_one_command(wire: FakeWire) -> None:
     moved = await MemoryService(wire).memories.move_all(Call.within(Caller(), "u1"), {"app": ids}, "code")
     assert moved == {"moved": 700}
     assert _sizes(wire) == [("app", 500), ("app", 200)]
-    assert {one["arguments"]["mode"] for one in wire.records} == {"code"}
+    assert {record["arguments"]["mode"] for record in wire.records} == {"code"}
 
 
 async def test_all_projects_are_searched(wire: FakeWire) -> None:

@@ -25,7 +25,9 @@ def warnings_of(caplog: pytest.LogCaptureFixture, taken: str, **given: Any) -> l
     with caplog.at_level(logging.WARNING, "gateway.server"):
         assert run_gateway(GatewaySettings(_env_file=None, gateway_bind=taken, **given)) == os.EX_UNAVAILABLE
     return [
-        one.getMessage() for one in caplog.records if (one.name, one.levelno) == ("gateway.server", logging.WARNING)
+        record.getMessage()
+        for record in caplog.records
+        if (record.name, record.levelno) == ("gateway.server", logging.WARNING)
     ]
 
 

@@ -34,7 +34,7 @@ async def test_many_turns_keep_their_order(http: httpx.AsyncClient, wire: FakeWi
     turns = [turn(f"remark {n}", turn_id=f"t{n}") for n in range(100)]
     answer = await http.post(PATH, json={"turns": turns})
     assert answer.status_code == 201
-    assert [one["turn_id"] for one in answer.json()["results"]] == [f"t{n}" for n in range(100)]
+    assert [result["turn_id"] for result in answer.json()["results"]] == [f"t{n}" for n in range(100)]
     assert [record["content"] for record in wire.records] == [f"remark {n}" for n in range(100)]
     assert answer.json()["read_after"] == "1:99"
 
@@ -43,7 +43,13 @@ async def test_a_bad_turn_has_its_error_in_its_place(http: httpx.AsyncClient, wi
     turns: list[Any] = [turn("one"), turn(""), 7, turn("x", contents="y"), turn("four")]
     answer = await http.post(PATH, json={"turns": turns})
     results = answer.json()["results"]
-    assert [one.get("error", {}).get("field") for one in results] == [None, "content", "turns.2", "contents", None]
+    assert [result.get("error", {}).get("field") for result in results] == [
+        None,
+        "content",
+        "turns.2",
+        "contents",
+        None,
+    ]
     assert [record["content"] for record in wire.records] == ["one", "four"]
 
 
@@ -79,10 +85,10 @@ async def test_an_idempotency_key_stands_for_each_place_of_a_list(http: httpx.As
     body = {"turns": [turn("same"), turn("same"), turn("own", turn_id="mine")]}
     first = (await http.post(PATH, json=body, headers=key)).json()["results"]
     again = await http.post(PATH, json=body, headers=key)
-    assert len({one["turn_id"] for one in first}) == 3
+    assert len({turn["turn_id"] for turn in first}) == 3
     assert first[2]["turn_id"] == "mine"
     assert again.status_code == 200
-    assert [one["turn_id"] for one in again.json()["results"]] == [one["turn_id"] for one in first]
+    assert [result["turn_id"] for result in again.json()["results"]] == [turn["turn_id"] for turn in first]
 
 
 @pytest.mark.parametrize("user", ["a/b", "ü ñ", "%41", "x/../y", "semi;colon", "query?x"])

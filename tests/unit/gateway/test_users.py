@@ -52,7 +52,7 @@ def service_for_p1() -> MemoryService:
 
 
 def names(page: dict[str, Any]) -> list[str]:
-    return [one["boundary"] for one in page["items"]]
+    return [item["boundary"] for item in page["items"]]
 
 
 def test_totals_follow_every_change() -> None:

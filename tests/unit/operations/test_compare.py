@@ -24,6 +24,6 @@ def test_what_the_first_was_told_meanwhile_is_no_difference(second: dict[str, An
 def test_what_stays_different_is_told() -> None:
     found = compare_memories(BEFORE, listing(edited="c", extra="a"), LATER)
     assert found.missing == ["kept"]
-    assert [one["memory_id"] for one in found.extra] == ["extra"]
+    assert [memory["memory_id"] for memory in found.extra] == ["extra"]
     assert [(one["text"], other["text"]) for one, other in found.different] == [("b", "c")]
     assert found.equal == 0

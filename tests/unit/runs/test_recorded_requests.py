@@ -73,7 +73,7 @@ async def test_a_turn_is_recorded_with_its_memory_and_no_text() -> None:
     assert out.partition is None
     assert run["memory_id"] == "m1"
     assert run["input"] == {"conversation_id": "c1", "turn_id": "t1", "role": "user", "content_chars": len(SECRET)}
-    assert [one["step"] for one in run["steps"]] == ["memorize.ingest"]
+    assert [step["step"] for step in run["steps"]] == ["memorize.ingest"]
     assert "memory_id" not in run["outcome"]
     assert SECRET not in json.dumps(run)
 
@@ -203,7 +203,7 @@ async def test_steps_and_models_of_the_handler_are_in_the_record() -> None:
     harness._requests._handler = handle
     await harness.process(question())
     [run] = harness.recorded
-    assert [one["step"] for one in run["steps"]] == ["retrieve.receive", "retrieve.recall"]
+    assert [step["step"] for step in run["steps"]] == ["retrieve.receive", "retrieve.recall"]
     [model] = run["models"]
     assert model["step"] == "retrieve.rerank"
     assert model["at_ms"] == 0.0

@@ -18,7 +18,7 @@ def job(number: int, at_ms: int = 1) -> StoredJob:
 
 
 def ids(history: JobHistory) -> list[str]:
-    return [one.job_id for one in history.stored]
+    return [job.job_id for job in history.stored]
 
 
 def test_the_last_jobs_are_kept_beside_the_times_of_backfills() -> None:

@@ -63,7 +63,7 @@ def test_every_query_expects_a_published_turn_within_its_filters() -> None:
     for question in SCRIPT["questions"]:
         turn = turns[question["expected"]]
         assert question["projects"] in ("*", turn["project_id"])
-        corrected = {one["turn_id"]: one["mode"] for one in SCRIPT["corrections"]}
+        corrected = {correction["turn_id"]: correction["mode"] for correction in SCRIPT["corrections"]}
         mode = corrected.get(turn["turn_id"], turn.get("mode", "general"))
         assert question.get("mode", "general") in ("*", mode)
         since = datetime.fromisoformat(question.get("since", "2000-01-01T00:00:00Z"))

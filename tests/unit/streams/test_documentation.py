@@ -79,7 +79,7 @@ def defined_names(body: list[ast.stmt]) -> Iterator[str]:
                 yield from (f"{node.name}.{name}" for name in defined_names(node.body))
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (one.id for one in targets if isinstance(one, ast.Name))
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def is_defined(name: str) -> bool:
@@ -217,11 +217,11 @@ def test_tests_of_the_bounds_exist() -> None:
     named = re.findall(r"`((?:unit|live|contract|stream)/[\w/]+(?:\.py)?(?:::\w+)?)`", section)
     assert len(named) > 50
     missing = []
-    for one in named:
-        path, _, name = one.partition("::")
+    for record in named:
+        path, _, name = record.partition("::")
         file = ROOT / "tests" / path
         if not file.exists() or (name and f"def {name}(" not in file.read_text()):
-            missing.append(one)
+            missing.append(record)
     assert missing == []
 
 

@@ -101,10 +101,14 @@ def test_channels_are_the_public_topics_and_the_reply_address() -> None:
 
 def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     operations = DOCUMENT["operations"].values()
-    in_operations = {one["$ref"] for operation in operations for one in operation["messages"]}
-    in_operations |= {one["$ref"] for operation in operations for one in operation.get("reply", {}).get("messages", ())}
+    in_operations = {message["$ref"] for operation in operations for message in operation["messages"]}
+    in_operations |= {
+        message["$ref"] for operation in operations for message in operation.get("reply", {}).get("messages", ())
+    }
     in_channels = {
-        f"#/channels/{name}/messages/{one}" for name, it in DOCUMENT["channels"].items() for one in it["messages"]
+        f"#/channels/{name}/messages/{message}"
+        for name, it in DOCUMENT["channels"].items()
+        for message in it["messages"]
     }
     assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}

@@ -49,7 +49,7 @@ async def test_completed_declarations_are_stored_without_it() -> None:
     await general.agree(empty_log())
     completed = general.complete(ModeDeclarations(user_default="code"))
     assert completed.model_dump_json() == ModeDeclarations(user_default="code").model_dump_json()
-    assert [one.embedder for one in completed.visible(None)] == ["tiny48"]
+    assert [mode.embedder for mode in completed.visible(None)] == ["tiny48"]
 
 
 async def test_embedder_that_a_worker_lacks_is_refused_with_the_way_out() -> None:

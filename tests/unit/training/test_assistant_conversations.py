@@ -28,11 +28,11 @@ def replies(conversation: Conversation) -> list[int]:
 
 
 def questions(conversation: Conversation) -> list[LabelledQuestion]:
-    return [one for one in conversation.questions if one.category != REMARK]
+    return [question for question in conversation.questions if question.category != REMARK]
 
 
 def remarks() -> list[tuple[Conversation, LabelledQuestion]]:
-    return [(each, one) for each in ALL for one in each.questions if one.category == REMARK]
+    return [(each, question) for each in ALL for question in each.questions if question.category == REMARK]
 
 
 def test_there_are_fourteen() -> None:
@@ -40,7 +40,10 @@ def test_there_are_fourteen() -> None:
 
 
 def test_three_are_in_other_languages() -> None:
-    assert sum(is_non_english(" ".join(turn.content for turn in one.turns[:4])) for one in CONVERSATIONS) >= 3
+    assert (
+        sum(is_non_english(" ".join(turn.content for turn in conversation.turns[:4])) for conversation in CONVERSATIONS)
+        >= 3
+    )
 
 
 @each
@@ -71,12 +74,12 @@ def test_a_third_asks_what_the_assistant_said(conversation: Conversation) -> Non
 
 @each
 def test_all_evidence_is_in_the_conversation(conversation: Conversation) -> None:
-    assert all(len(one.evidence) == one.named > 0 for one in conversation.questions)
+    assert all(len(question.evidence) == question.named > 0 for question in conversation.questions)
 
 
 @each
 def test_no_question_is_asked_twice(conversation: Conversation) -> None:
-    asked = [one.text for one in conversation.questions]
+    asked = [question.text for question in conversation.questions]
     assert len(asked) == len(set(asked))
 
 

@@ -83,8 +83,8 @@ NAMES = ["dense", "length", "late"]
 
 def fitted(*, useful: int, sign: float = 1.0) -> tuple[FittedModel, list[Sample]]:
     samples = [made_up(seed, useful=useful) for seed in range(300)]
-    for one in samples:
-        one.features[:, useful] *= sign
+    for sample in samples:
+        sample.features[:, useful] *= sign
     table = TrainingTable(samples, NAMES)
     return table.fit(np.ones(len(table.samples))), samples
 
@@ -106,8 +106,8 @@ def test_feature_that_must_help_never_gets_a_negative_weight() -> None:
 
 def test_fitted_scores_are_probabilities() -> None:
     model, samples = fitted(useful=1)
-    odds = np.concatenate([model.log_odds(one) for one in samples])
-    hits = np.concatenate([one.hits for one in samples])
+    odds = np.concatenate([model.log_odds(sample) for sample in samples])
+    hits = np.concatenate([sample.hits for sample in samples])
     assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(hits.mean(), abs=0.005)
 
 

@@ -20,7 +20,9 @@ def test_every_family_is_there_once_with_the_series_of_all_workers() -> None:
     heads = [line for line in merged.splitlines() if line.startswith("#")]
     assert len(heads) == len(set(heads)) == 2 * len(families)
     settled = next(family for family in families if family.name == "modestream_settled")
-    totals = {one.labels["worker"]: one.value for one in settled.samples if one.name == "modestream_settled_total"}
+    totals = {
+        sample.labels["worker"]: sample.value for sample in settled.samples if sample.name == "modestream_settled_total"
+    }
     assert totals == {"1": 3.0, "2": 4.0}
 
 
@@ -38,4 +40,4 @@ def test_merged_page_has_what_each_page_has() -> None:
 def test_worker_without_an_answer_is_down() -> None:
     families = text_string_to_metric_families(merge_pages({"1": page(3), "2": None}))
     up = next(family for family in families if family.name == "modestream_worker_up")
-    assert {one.labels["worker"]: one.value for one in up.samples} == {"1": 1.0, "2": 0.0}
+    assert {sample.labels["worker"]: sample.value for sample in up.samples} == {"1": 1.0, "2": 0.0}

@@ -58,7 +58,7 @@ def progress(file: Path) -> object:
 async def test_workers_are_restarted_one_after_another(tmp_path: Path) -> None:
     workers, printed = FakeWorkers(3), list[str]()
     assert await RollingRestart(workers.all, tmp_path / "state.json", printed.append).run()
-    assert workers.steps == [f"{step} worker-{one}" for one in range(3) for step in ("load", "end")]
+    assert workers.steps == [f"{step} worker-{number}" for number in range(3) for step in ("load", "end")]
     assert workers.most_away == 1
     assert progress(tmp_path / "state.json") == {"state": "done", "worker": ""}
     assert len(printed) == 3

@@ -96,7 +96,7 @@ class Declarations:
     def embed_anew(self) -> ModeCommand:
         """Redeclare a mode with the other embedder."""
         mode = self._own()
-        embedder = self.chance.choice([one for one in DIMS if one != mode.embedder])
+        embedder = self.chance.choice([name for name in DIMS if name != mode.embedder])
 
         def holds() -> None:
             mode.embedder = embedder
@@ -115,7 +115,7 @@ class Declarations:
     def correct(self) -> ModeCommand:
         """Move a memory to another mode."""
         memory_id = self.chance.choice([one for one in self.kept if self.place(one)])
-        mode = self.chance.choice([one for one in self.living if one is not self.place(memory_id)])
+        mode = self.chance.choice([mode for mode in self.living if mode is not self.place(memory_id)])
 
         def holds() -> None:
             self.kept[memory_id] = mode.name

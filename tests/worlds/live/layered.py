@@ -79,8 +79,8 @@ async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) ->
     while pending:
         loaded |= pending
         found = await asyncio.gather(*(_record(client, user, one) for one in sorted(pending)))
-        known |= {one["memory_id"]: one for one in found if one is not None}
-        named = {name for one in known.values() for name in (*one.get("items", ()), one["superseded_by"])}
+        known |= {memory["memory_id"]: memory for memory in found if memory is not None}
+        named = {name for memory in known.values() for name in (*memory.get("items", ()), memory["superseded_by"])}
         pending = {name for name in named if name is not None} - loaded
     return known
 
@@ -88,18 +88,21 @@ async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) ->
 def describe_state(known: dict[str, Json]) -> list[tuple[object, ...]]:
     """Describe the state by names, equal for users with equal state."""
     names: dict[str | None, str | None] = {None: None}
-    names |= {one["memory_id"]: one["turn_id"] if one["origin"] == "said" else one["text"] for one in known.values()}
+    names |= {
+        memory["memory_id"]: memory["turn_id"] if memory["origin"] == "said" else memory["text"]
+        for memory in known.values()
+    }
     return sorted(
         (
-            str(one["origin"]),
-            str(names[one["memory_id"]]),
-            one["text"],
-            str(names.get(one["superseded_by"], "nobody")),
-            sorted(str(names.get(item, "nobody")) for item in one.get("items", ())),
-            sorted((span["turn_id"], span["start"], span["end"]) for span in one["evidence"]),
-            one["embedding"]["status"],
+            str(memory["origin"]),
+            str(names[memory["memory_id"]]),
+            memory["text"],
+            str(names.get(memory["superseded_by"], "nobody")),
+            sorted(str(names.get(item, "nobody")) for item in memory.get("items", ())),
+            sorted((span["turn_id"], span["start"], span["end"]) for span in memory["evidence"]),
+            memory["embedding"]["status"],
         )
-        for one in known.values()
+        for memory in known.values()
     )
 
 
@@ -166,7 +169,7 @@ async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str
     assert await worker.terminate(within_s=20) == 0
     stored, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
     assert count == len(ids)
-    assert {one.memory_id for one in stored} == set(ids)
+    assert {memory.memory_id for memory in stored} == set(ids)
 
 
 async def _record(client: MemoryClient, user: str, memory_id: str) -> Json | None:

@@ -114,7 +114,7 @@ async def test_text_that_ends_the_process_is_refused_and_others_are_not(tmp_path
         texts = ["bad", *(f"red {number}" for number in range(20))]
         refused, *others = await asyncio.gather(*(until_embedded(embedder, text) for text in texts))
     assert "3 times" in str(refused)
-    assert not [one for one in others if isinstance(one, Exception)]
+    assert not [other for other in others if isinstance(other, Exception)]
     with pytest.raises(Unavailable, match="3 times"):
         await embedder.query("bad")
     await embedder.close()

@@ -70,7 +70,7 @@ async def test_another_model_file_under_the_same_name_is_told() -> None:
     replaced = FIRST.model_copy(update={"file_sha256": "another"})
     with capture_logs() as logs:
         assert (await RecordedModels(log).agreed(replaced)).digest == replaced.model_copy(update={"files": None}).digest
-    assert [one["embedder"] for one in logs if one["log_level"] == "warning"] == ["e"]
+    assert [log["embedder"] for log in logs if log["log_level"] == "warning"] == ["e"]
 
 
 async def test_model_without_a_digest_of_its_files_is_as_before() -> None:

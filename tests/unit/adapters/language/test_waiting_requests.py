@@ -65,5 +65,5 @@ async def test_provider_in_trouble_leaves_the_answer_without_it(rig: LanguageMod
     assert asyncio.get_running_loop().time() - began < 10 * TIMEOUT_S
     assert handled.answer is not None
     assert handled.answer.result == RESULT
-    assert {one.code for one in handled.answer.warnings} == {"not_reranked", "sufficiency_by_rules"}
+    assert {warning.code for warning in handled.answer.warnings} == {"not_reranked", "sufficiency_by_rules"}
     assert set(retrieve.depths) == {None}

@@ -43,7 +43,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonSteps:
     for name, source in MODULES.items():
         (tmp_path / "acme" / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("acme", *(f"acme.{one}" for one in MODULES)):
+    for name in ("acme", *(f"acme.{module}" for module in MODULES)):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return PythonSteps({"acme"})
 

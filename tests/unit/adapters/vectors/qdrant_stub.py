@@ -50,7 +50,9 @@ class QdrantStub:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *headers = head.decode().split("\r\n")
-                lengths = [int(one.split(":")[1]) for one in headers if one.lower().startswith("content-length")]
+                lengths = [
+                    int(header.split(":")[1]) for header in headers if header.lower().startswith("content-length")
+                ]
                 body = await reader.readexactly(sum(lengths))
                 writer.write(self.answer(first.rsplit(" ", 1)[0], json.loads(body or b"null")))
                 await writer.drain()

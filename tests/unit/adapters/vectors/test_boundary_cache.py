@@ -75,8 +75,8 @@ async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = S
 def assert_alike(held: Sequence[Sequence[Scored]], engine: Sequence[Sequence[Scored]]) -> None:
     assert any(engine)
     for ours, theirs in zip(held, engine, strict=True):
-        assert [one.memory_id for one in ours] == [one.memory_id for one in theirs]
-        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=SIXTEEN_BITS)
+        assert [memory.memory_id for memory in ours] == [memory.memory_id for memory in theirs]
+        assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in theirs], abs=SIXTEEN_BITS)
 
 
 @pytest.fixture
@@ -109,27 +109,27 @@ async def test_maxsim_scores_are_near_exact_arithmetic(index: EdgeIndex) -> None
     rows = fifths(8)
     found = await index.maxsim(SPACE, rows, EVERYTHING, 100)
     assert len(found) == sum(number % 7 > 0 for number in range(60))
-    for one in found:
-        tokens = made(int(one.memory_id[-12:])).tokens
+    for hit in found:
+        tokens = made(int(hit.memory_id[-12:])).tokens
         assert tokens is not None
         exact = (rows.astype(np.float64) @ tokens.astype(np.float64).T).max(axis=1).sum()
-        assert one.score == pytest.approx(exact, abs=5e-3)
+        assert hit.score == pytest.approx(exact, abs=5e-3)
 
 
 async def test_point_that_changes_its_boundary_leaves_the_old_one(index: EdgeIndex) -> None:
     await index.upsert(SPACE, [made(1), made(2)])
     await answers(index)
     await index.upsert(SPACE, [made(1, "u2")])
-    assert [one.memory_id for one in (await answers(index))[0]] == [memory(2)]
-    assert [one.memory_id for one in (await answers(index, "u2"))[0]] == [memory(1)]
+    assert [answer.memory_id for answer in (await answers(index))[0]] == [memory(2)]
+    assert [answer.memory_id for answer in (await answers(index, "u2"))[0]] == [memory(1)]
 
 
 async def test_scores_do_not_depend_on_the_order_of_rows(index: EdgeIndex, tmp_path: Path) -> None:
     points = [made(number) for number in range(90)]
     await index.upsert(SPACE, points)
     first = await answers(index)
-    for one in reversed(points):
-        await index.upsert(SPACE, [one])
+    for written in reversed(points):
+        await index.upsert(SPACE, [written])
     assert await answers(index) == first
     again = EdgeIndex(tmp_path / "again")
     await again.upsert(SPACE, points[::-2])
@@ -173,7 +173,7 @@ async def test_failed_write_drops_the_cached_collection(index: EdgeIndex, monkey
     monkeypatch.setattr(CollectionShard, "update", applied_and_failed)
     with pytest.raises(Unavailable):
         await index.delete(SPACE, [memory(1)])
-    assert [one.memory_id for one in (await answers(index))[0]] == [memory(2)]
+    assert [answer.memory_id for answer in (await answers(index))[0]] == [memory(2)]
 
 
 def filled(count: int) -> BoundaryVectors:
@@ -211,9 +211,9 @@ def test_equal_scores_are_ordered_by_id_whatever_the_order_of_arrival() -> None:
     vectors.put([PointRow(memory(number), kind, 0, other if number == 5 else same) for number in (9, 5, 8, 3)])
     tied = [memory(3), memory(8), memory(9)]
     towards, away = same.pooled, -same.pooled + 2 * other.pooled
-    assert [one.memory_id for one in vectors.nearest(towards, EVERYTHING, 10)] == [*tied, memory(5)]
-    assert [one.memory_id for one in vectors.nearest(towards, EVERYTHING, 2)] == tied[:2]
-    assert [one.memory_id for one in vectors.nearest(away, EVERYTHING, 10)] == [memory(5), *tied]
+    assert [memory.memory_id for memory in vectors.nearest(towards, EVERYTHING, 10)] == [*tied, memory(5)]
+    assert [memory.memory_id for memory in vectors.nearest(towards, EVERYTHING, 2)] == tied[:2]
+    assert [memory.memory_id for memory in vectors.nearest(away, EVERYTHING, 10)] == [memory(5), *tied]
 
 
 def test_boundary_of_one_memory_is_small() -> None:

@@ -48,7 +48,7 @@ async def test_damage_that_shows_while_open_sets_a_collection_aside(tmp_path: Pa
     assert index.set_aside() == [TOKEN_SPACE.collection]
     await index.upsert(TOKEN_SPACE, points(range(300, 303)))
     found = await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 5)
-    assert [one.memory_id for one in found] == [memory(number) for number in range(300, 303)]
+    assert [memory.memory_id for memory in found] == [memory(number) for number in range(300, 303)]
     await index.close()
 
 
@@ -88,7 +88,7 @@ async def _reopened_with_points(root: Path) -> EdgeIndex:
 
 
 def _overwrite(files: Iterable[Path]) -> None:
-    for file in [one for one in files if one.is_file()]:
+    for file in [file for file in files if file.is_file()]:
         file.write_bytes(b"\xa5" * file.stat().st_size)
 
 

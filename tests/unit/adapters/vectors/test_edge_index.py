@@ -36,7 +36,7 @@ async def test_reopened_index_has_everything(tmp_path: Path) -> None:
     again = EdgeIndex(tmp_path)
     assert await again.spaces() == {SPACE.collection: SPACE.fingerprint}
     found = await again.search(SPACE, ONES, MemoryFilter("u1", {"user_id": ("u1",)}, since_ms=2), 10)
-    assert [one.memory_id for one in found] == [memory(number) for number in (2, 4, 5, 6, 7, 8, 9)]
+    assert [memory.memory_id for memory in found] == [memory(number) for number in (2, 4, 5, 6, 7, 8, 9)]
     assert await again.count(SPACE, 0) == 9
     await again.close()
 
@@ -48,7 +48,7 @@ async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
     await first.close()
     again = EdgeIndex(tmp_path)
     assert await again.maxsim(TOKEN_SPACE, question, MemoryFilter("u1"), 10) == before
-    assert [one.memory_id for one in before] == [memory(0), memory(1)]
+    assert [memory.memory_id for memory in before] == [memory(0), memory(1)]
     assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
     await again.close()
 
@@ -56,7 +56,7 @@ async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
 async def test_reopened_index_scores_a_cut_text_by_the_mean_of_its_passages(tmp_path: Path) -> None:
     space, first = space_of(dim=8, passages="400-1"), EdgeIndex(tmp_path)
     passages = PassageVectors(np.eye(2, 8, dtype=np.float32), np.zeros(2, np.int64))
-    await first.upsert(space, [replace(one, passages=passages) for one in points(range(1))])
+    await first.upsert(space, [replace(point, passages=passages) for point in points(range(1))])
     await first.close()
     for cache in (BoundaryCache(), BoundaryCache(max_points=0)):
         again = EdgeIndex(tmp_path, EdgeResources(cache))
@@ -204,7 +204,7 @@ def test_full_log_segment_is_synced_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 async def test_log_is_short_once_it_is_flushed(tmp_path: Path) -> None:
     space, index = space_of(dim=384), EdgeIndex(tmp_path)
-    some = [replace(one, vector=np.ones(384, np.float32)) for one in points(range(2000))]
+    some = [replace(point, vector=np.ones(384, np.float32)) for point in points(range(2000))]
     await index.upsert(space, some)
     await index.close()
     log = (tmp_path / space.collection / WAL_DIR).iterdir()

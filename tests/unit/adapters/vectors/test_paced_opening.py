@@ -26,7 +26,7 @@ async def test_openings_of_many_collections_leave_room_between_them(
 ) -> None:
     index = EdgeIndex(tmp_path)
     for number, space in enumerate(SPACES):
-        await index.upsert(space, [replace(one, memory_id=memory(number)) for one in points(range(1))])
+        await index.upsert(space, [replace(point, memory_id=memory(number)) for point in points(range(1))])
     await index.close()
     opened: list[str] = []
 

@@ -50,7 +50,7 @@ def made(random: np.random.Generator, number: int) -> Point:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackedVectors]:
     opened, random = PackedVectors(tmp_path_factory.mktemp("packed")), np.random.default_rng(7)
     points = [made(random, number) for number in range(COUNT)]
-    opened.put(SPACE.collection, [(one, pack_point(SPACE.fingerprint, one)) for one in points])
+    opened.put(SPACE.collection, [(point, pack_point(SPACE.fingerprint, point)) for point in points])
     yield opened
     opened.close()
 

@@ -45,7 +45,7 @@ def tokens_in_engine(index: EdgeIndex, *numbers: int) -> list[int]:
 
 
 def scores(found: Sequence[Scored]) -> dict[str, float]:
-    return {one.memory_id: one.score for one in found}
+    return {memory.memory_id: memory.score for memory in found}
 
 
 async def test_engine_has_only_token_vectors_that_cannot_be_packed(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def pooled(number: int) -> Point:
 
 
 def written(store: PackedVectors, *points: Point) -> None:
-    store.put(NAME, [(one, pack_point(SPACE.fingerprint, one)) for one in points])
+    store.put(NAME, [(point, pack_point(SPACE.fingerprint, point)) for point in points])
 
 
 def ids(store: PackedVectors, boundary: str) -> list[str]:
@@ -51,7 +51,7 @@ async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
     near = await index.search(SPACE, QUESTION, MemoryFilter("u1"), 100)
     late = await index.maxsim(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
     found = [("near", one) for one in near] + [("late", one) for one in late]
-    return {(way, one.memory_id): one.score for way, one in found}
+    return {(way, memory.memory_id): memory.score for way, memory in found}
 
 
 def failed(*_: object) -> None:
@@ -174,7 +174,7 @@ async def test_point_deleted_during_a_read_is_not_found(tmp_path: Path) -> None:
     reading = asyncio.create_task(index.search(POOLED, QUESTION, MemoryFilter("u1"), 100))
     await asyncio.sleep(0)
     await index.delete(POOLED, [memory(number) for number in range(1, 100)])
-    assert [one.memory_id for one in await reading] == [memory(0)]
+    assert [memory.memory_id for memory in await reading] == [memory(0)]
     await index.close()
 
 

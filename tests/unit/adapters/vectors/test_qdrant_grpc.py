@@ -110,7 +110,7 @@ async def test_passages_count_towards_the_size_of_a_write(server: Server) -> Non
     space = space_of(passages="400-1")
     passages = PassageVectors(np.repeat(X[np.newaxis], 60, axis=0), np.zeros(60, np.int64))
     await index.upsert(space, [point(number, passages=passages) for number in range(40)])
-    written = [one for one, name in zip(calls.requests, calls.names, strict=True) if name == "Points/Upsert"]
+    written = [request for request, name in zip(calls.requests, calls.names, strict=True) if name == "Points/Upsert"]
     assert sorted(len(one.points) for one in written) == [5 * 61, 35 * 61]
 
 
@@ -262,7 +262,7 @@ async def test_settings_put_originals_on_disk_and_search_quantised_copies(tmp_pa
         vectors = calls.last("Collections/Create").vectors_config.params_map.map
         assert vectors["pooled"].on_disk is False
         assert vectors["tokens"].on_disk is True
-        assert all(one.quantization_config.scalar.always_ram for one in vectors.values())
+        assert all(vector.quantization_config.scalar.always_ram for vector in vectors.values())
         assert ids(await index.search(SPACE, X, EVERYTHING, 5)) == [memory(1)]
         [query] = calls.last("Points/QueryBatch").query_points
         assert not query.params.exact

@@ -26,7 +26,7 @@ def test_score_is_independent_of_the_memories_around() -> None:
     starts = np.cumsum([0, *map(len, memories[:-1])])
     for rows in (1, 7, 20):
         question = QuestionSteps.of(unit_vectors(random, rows))
-        alone = [float(question.maxsim(one, np.zeros(1, np.int64))[0]) for one in memories]
+        alone = [float(question.maxsim(memory, np.zeros(1, np.int64))[0]) for memory in memories]
         assert question.maxsim(np.concatenate(memories), starts).tolist() == alone
 
 

@@ -46,7 +46,7 @@ def made(number: int, version: int = 0) -> Point:
 
 def put(store: PackedVectors, *points: Point) -> None:
     """Write points."""
-    store.put(SPACE.collection, [(one, pack_point(SPACE.fingerprint, one)) for one in points])
+    store.put(SPACE.collection, [(point, pack_point(SPACE.fingerprint, point)) for point in points])
 
 
 @pytest.fixture
@@ -196,5 +196,5 @@ async def test_written_points_are_scored_by_their_new_tokens(tmp_path: Path) -> 
     assert after[0].memory_id == memory(1)
     assert after[0].score > before[0].score
     await index.delete(SPACE, ids(1))
-    assert {one.memory_id for one in await index.maxsim(SPACE, question, WHERE, 3, asked)} == set(ids(0, 2))
+    assert {memory.memory_id for memory in await index.maxsim(SPACE, question, WHERE, 3, asked)} == set(ids(0, 2))
     await index.close()

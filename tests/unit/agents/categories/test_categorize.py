@@ -41,7 +41,7 @@ async def test_superseded_item_is_neither_member_nor_uncategorised(harness: Cate
     for memory in (pills, rent):
         harness.put(memory.model_copy(update={"superseded_by": "another"}))
     listed = await harness.command("list_categories")
-    assert [one["size"] for one in listed["categories"]] == [1]
+    assert [category["size"] for category in listed["categories"]] == [1]
     assert listed["uncategorised"] == 0
 
 
@@ -91,12 +91,12 @@ async def test_category_declared_during_an_embedding_is_not_lost(harness: Catego
     await harness.command("declare_category", name="money", description="rent, euros")
     [memory] = [harness.put(made(f"{DENTIST} {RENT}", user="u1", origin="extracted", type="semantic", item=Item()))]
     [report] = await harness.embed.write([await harness.embed.encode(Remembered(memory=memory), HERE)])
-    assert {one.name for one in report.categories or ()} == {"money"}
+    assert {category.name for category in report.categories or ()} == {"money"}
     # `Embed` reports after the reply to the declaration.
     await harness.command("declare_category", name="health", description="dentist appointment")
     harness.worker.remember.embedded(report)
     item = harness.worker.stored(memory).item
-    assert {one.name for one in (item or Item()).categories} == {"health", "money"}
+    assert {category.name for category in (item or Item()).categories} == {"health", "money"}
 
 
 async def test_unreachable_embedder_does_not_block_a_declaration(harness: CategoriesHarness) -> None:
@@ -131,7 +131,7 @@ def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: Ca
     assign = FileItems(stores.memories, stores.words, stores.categories, WriteMemory(stores.memories, stores.words))
     steps = list(assign.apply(change))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
-    found = {one.memory_id: one.item.categories for one in harness.worker.memories.all() if one.item}
+    found = {memory.memory_id: memory.item.categories for memory in harness.worker.memories.all() if memory.item}
     assert found == {mine.memory_id: under, other.memory_id: ()}
 
 
@@ -141,7 +141,7 @@ async def test_unembeddable_category_does_not_block_vectors(harness: CategoriesH
     harness.table.declare("health", HEALTH, SCOPE, HERE)
     [memory] = await harness.store_items(DENTIST)
     assert memory.embedding.status == "ready"
-    assert {one.name for one in (memory.item or Item()).categories} == {"health"}
+    assert {category.name for category in (memory.item or Item()).categories} == {"health"}
 
 
 async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: CategoriesHarness) -> None:
@@ -153,7 +153,7 @@ async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: Ca
         await harness.embed.write([encoded])
     harness.worker.embedders.model("general").outage = False
     [report] = await harness.embed.write([encoded])
-    assert {one.name for one in report.categories or ()} == {"health"}
+    assert {category.name for category in report.categories or ()} == {"health"}
 
 
 async def test_refiling_again_mends_words_that_a_kill_left_outdated(harness: CategoriesHarness) -> None:
@@ -176,5 +176,5 @@ async def test_items_left_of_a_forgotten_project_are_in_none_of_its_categories(h
     # Everything there was published after the command.
     change = Change(scope=forget.scope, action="forget", whole="project", turns_before=0, turns_until=100, result={})
     list(harness.worker.remember.changed(change))
-    assert [one.item.categories for one in harness.worker.memories.all() if one.item] == [()]
+    assert [memory.item.categories for memory in harness.worker.memories.all() if memory.item] == [()]
     assert harness.members.of(SCOPE, ["health"]) == {"health": []}

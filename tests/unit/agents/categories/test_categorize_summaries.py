@@ -64,7 +64,7 @@ async def test_description_changed_during_a_summary_persists(
     monkeypatch.setattr(harness.worker.index, "vectors", described_meanwhile)
     await harness.refreshing.refresh(SCOPE)
     taxonomy = harness.table.get(HERE, SCOPE)
-    assert {one.name: one.description for one in taxonomy.all()} == {"health": "anew", "other": "fresh"}
+    assert {category.name: category.description for category in taxonomy.all()} == {"health": "anew", "other": "fresh"}
     assert (taxonomy.categories["health"].summary or "").split("\n") == [PILLS, DENTIST]
 
 
@@ -155,7 +155,7 @@ async def test_forgetting_a_project_or_user_removes_its_categories_first(
     harness.agent.before_forgetting(command, 0)
     assert {scope["project_id"] for scope in harness.table.scopes(HERE, "u1")} == left
     taxonomies = {project: harness.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
-    assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
+    assert {project for project, taxonomy in taxonomies.items() if DENTIST in taxonomy.model_dump_json()} == left
 
 
 async def test_redelivered_forget_keeps_categories_of_later_commands(harness: CategoriesHarness) -> None:

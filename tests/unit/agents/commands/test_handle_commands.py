@@ -21,7 +21,7 @@ async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: C
     assert shown["speaker"] == "Ana"
     assert shown["scope"] == {"user_id": "u1", "project_id": "p1"}
     assert shown["occurred_at"] == "2026-03-01T09:30:00.001000Z"
-    assert [(one["version"], one["current"]) for one in shown["versions"]] == [(1, False), (2, True)]
+    assert [(version["version"], version["current"]) for version in shown["versions"]] == [(1, False), (2, True)]
     assert shown["evidence"] == [{"turn_id": "t", "start": 0, "end": 5}]
 
 

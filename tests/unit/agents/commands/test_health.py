@@ -179,7 +179,7 @@ async def test_ended_jobs_are_shown_with_counts_newest_first(harness: HealthHarn
         ("backfill", "done", {"created": 2}),
     ]
     limited = await harness.health(HEALTH.limited_to(("p0",)))
-    assert [one["job_id"] for one in limited["last_jobs"]] == ["backfill-0-0"]
+    assert [job["job_id"] for job in limited["last_jobs"]] == ["backfill-0-0"]
 
 
 async def test_health_describes_the_deployment(harness: HealthHarness) -> None:

@@ -45,14 +45,14 @@ class FilledLog:
         assert partition == 2
         assert boundary == "u1"
         assert since_ms % 1000 == 0
-        return RunPage([one for one in self.runs if admits(one)][:limit], is_complete=False)
+        return RunPage([run for run in self.runs if admits(run)][:limit], is_complete=False)
 
 
 async def shown(permitted: tuple[str, ...] | None = None, **arguments: Any) -> list[str]:
     command = Command(command="list_runs", scope=Scope(user_id="u1"), arguments=arguments)
     result = (await ShowRuns(2, FilledLog()).list_runs(command.limited_to(permitted), 0)).result
     assert result["is_complete"] is False
-    return [one["run_id"] for one in result["runs"]]
+    return [run["run_id"] for run in result["runs"]]
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ async def test_rule_by_a_model_is_never_dropped(words: SqliteLexicalIndex, kind:
     library.store(with_items(turn, item), item, made("Good evening.", 2))
     assert (await library.assemble_context()).sticky == [turn.memory_id]
     scarce = await library.assemble_context(budget_tokens=300, system_prompt="x " * 230)
-    assert [(one.memory_id, one.priority) for one in scarce.breaches] == [(turn.memory_id, priority)]
+    assert [(breach.memory_id, breach.priority) for breach in scarce.breaches] == [(turn.memory_id, priority)]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_capsules_are_summaries_and_not_items(library: ContextHarness) -> 
 def with_a_summary(library: ContextHarness, summary: str, *sources: Memory) -> None:
     """Declare a category with a summary of these memories."""
     categories = FakeCategories()
-    rests_on = {one.memory_id: one.content_hash for one in sources}
+    rests_on = {source.memory_id: source.content_hash for source in sources}
     health = Category(
         name="health", description="doctors", summary=summary, anchors=tuple(rests_on), rests_on=rests_on, declared=True
     )

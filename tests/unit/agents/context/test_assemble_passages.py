@@ -35,7 +35,9 @@ def found(library: ContextHarness, *turns: Memory) -> None:
     library.store(*turns)
     library.search.memories = list(turns)
     for turn in turns:
-        span = next(one for one in cut_passages(turn.text) if "Alabaster" in turn.text[one.start : one.end])
+        span = next(
+            passage for passage in cut_passages(turn.text) if "Alabaster" in turn.text[passage.start : passage.end]
+        )
         library.search.passages[turn.memory_id] = (Passage(start=span.start, end=span.end, score=0.6),)
 
 
@@ -64,14 +66,14 @@ async def test_the_first_replies_are_whole_before_others_are_shown(library: Cont
     replies = [middle_turn(number) for number in range(40)]
     found(library, *replies)
     result = await library.assemble_context(budget_tokens=3000)
-    assert [one.text for one in replies if one.text in contents(result)] == [one.text for one in replies[:3]]
+    assert [reply.text for reply in replies if reply.text in contents(result)] == [reply.text for reply in replies[:3]]
 
 
 async def test_a_first_reply_that_takes_too_much_room_stays_cut(library: ContextHarness) -> None:
     replies = [middle_turn(number) for number in range(40)]
     found(library, *replies)
     result = await library.assemble_context(budget_tokens=700)
-    assert not [one for one in replies if one.text in contents(result)]
+    assert not [reply for reply in replies if reply.text in contents(result)]
 
 
 async def test_a_long_turn_of_the_user_is_whole(library: ContextHarness) -> None:

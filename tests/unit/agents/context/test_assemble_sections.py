@@ -69,8 +69,8 @@ async def test_sticky_memory_is_whole_among_the_best_hits(library: ContextHarnes
 async def test_images_of_equal_turns_are_no_repetition(library: ContextHarness) -> None:
     text = "Here is the photo that I took for you this morning"
     captions = "three boats in an empty harbour at dawn", "an old woman who feeds pigeons on a square"
-    images = [Resource(uri=f"photo://{len(one)}", media_type="image/png", text=one) for one in captions]
-    turns = [made(text, place).model_copy(update={"resources": (one,)}) for place, one in enumerate(images)]
+    images = [Resource(uri=f"photo://{len(caption)}", media_type="image/png", text=caption) for caption in captions]
+    turns = [made(text, place).model_copy(update={"resources": (image,)}) for place, image in enumerate(images)]
     library.store(*turns)
     assert len(contents(await library.assemble_context())) == 2
 

@@ -23,7 +23,7 @@ async def test_memory_is_indexed_and_reported_as_ready(harness: EmbedHarness) ->
 async def test_unembeddable_text_fails_alone_with_a_short_reason(harness: EmbedHarness) -> None:
     good, bad = remembered("violin", "a"), remembered("unspeakable", "b")
     reports = await harness.embed.write(await harness.encode(good, bad))
-    assert [one.status for one in reports] == ["ready", "failed"]
+    assert [report.status for report in reports] == ["ready", "failed"]
     assert (reports[1].error or "").startswith("ValueError: x")
     assert len(reports[1].error or "") == MAX_ERROR_CHARS
     assert await harness.stored_hash(bad) is None
@@ -32,7 +32,7 @@ async def test_unembeddable_text_fails_alone_with_a_short_reason(harness: EmbedH
 async def test_rejected_vector_fails_alone(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "infinite", "cello")]
     reports = await harness.embed.write(await harness.encode(*memories))
-    assert [(one.memory_id, one.status) for one in reports] == [
+    assert [(report.memory_id, report.status) for report in reports] == [
         (memory.memory_id, status) for memory, status in zip(memories, ("ready", "failed", "ready"), strict=True)
     ]
     assert [await harness.stored_hash(memory) is not None for memory in memories] == [True, False, True]
@@ -47,14 +47,14 @@ async def test_batch_is_one_write(harness: EmbedHarness) -> None:
 async def test_modes_are_written_separately_and_reported_in_order(harness: EmbedHarness) -> None:
     memories = [remembered(str(n), str(n), mode) for n, mode in enumerate(["general", "code", "general", "code"])]
     reports = await harness.embed.write(await harness.encode(*memories))
-    assert [one.memory_id for one in reports] == [memory.memory_id for memory in memories]
-    assert [one.space for one in reports] == [harness.location(memory.mode).space for memory in memories]
+    assert [report.memory_id for report in reports] == [memory.memory_id for memory in memories]
+    assert [report.space for report in reports] == [harness.location(memory.mode).space for memory in memories]
 
 
 async def test_latest_of_two_versions_in_a_batch_is_the_one_written(harness: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
     reports = await harness.embed.write(await harness.encode(old, new))
-    assert [one.content_hash for one in reports] == [new.content_hash]
+    assert [report.content_hash for report in reports] == [new.content_hash]
     assert harness.index.upserts == [[new.memory_id]]
     assert await harness.stored_hash(new) == new.content_hash
 
@@ -62,7 +62,7 @@ async def test_latest_of_two_versions_in_a_batch_is_the_one_written(harness: Emb
 async def test_later_of_two_versions_survives_a_refused_vector(harness: EmbedHarness) -> None:
     old, bad, new = remembered("violin"), remembered("infinite", "b"), remembered("cello")
     reports = await harness.embed.write(await harness.encode(old, bad, new))
-    assert {one.memory_id: one.status for one in reports} == {new.memory_id: "ready", bad.memory_id: "failed"}
+    assert {report.memory_id: report.status for report in reports} == {new.memory_id: "ready", bad.memory_id: "failed"}
     assert await harness.stored_hash(new) == new.content_hash
 
 
@@ -89,7 +89,7 @@ async def test_nothing_is_written_for_an_empty_batch(harness: EmbedHarness) -> N
 async def test_memory_without_loaded_model_waits_and_delays_no_other(harness: EmbedHarness) -> None:
     harness.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
-    reports = {one.memory_id: one for one in await harness.write(waits, goes)}
+    reports = {memory.memory_id: memory for memory in await harness.write(waits, goes)}
     assert reports[waits.memory_id].status == "waiting"
     assert reports[waits.memory_id].space is None
     assert "missing" in (reports[waits.memory_id].error or "")
@@ -99,7 +99,7 @@ async def test_memory_without_loaded_model_waits_and_delays_no_other(harness: Em
 async def test_memory_waits_for_its_language_model_and_delays_no_other(harness: EmbedHarness) -> None:
     harness.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
-    reports = {one.memory_id: one for one in await harness.write(waits, goes)}
+    reports = {memory.memory_id: memory for memory in await harness.write(waits, goes)}
     assert reports[waits.memory_id].status == "waiting"
     assert reports[waits.memory_id].space is None
     assert reports[goes.memory_id].status == "ready"

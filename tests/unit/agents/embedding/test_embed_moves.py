@@ -54,7 +54,7 @@ class Action:
 
 
 def action(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Action]:
-    drawn = [one if isinstance(one, st.SearchStrategy) else st.just(one) for one in arguments]
+    drawn = [argument if isinstance(argument, st.SearchStrategy) else st.just(argument) for argument in arguments]
     pairs = [
         st.tuples(st.just(name), one if isinstance(one, st.SearchStrategy) else st.just(one))
         for name, one in named.items()
@@ -251,8 +251,8 @@ def perform_and_check(words: SqliteLexicalIndex, actions: Sequence[Action], orde
     """Perform actions, and publish all turns again; check what is left after each."""
     harness = LifecycleHarness(words)
     try:
-        for one in actions:
-            one.run_on(harness)
+        for action in actions:
+            action.run_on(harness)
         harness.settle(order)
         check(harness)
         harness.replay_all()
@@ -266,21 +266,21 @@ def check_items(harness: LifecycleHarness, memories: dict[str, Memory]) -> None:
     """Check that turns and items agree, no item is missing, and the last value of each claim is current."""
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
-        found = [one for one in extract_by_rules(turn) if not is_forgotten(harness, turn, one)]
+        found = [item for item in extract_by_rules(turn) if not is_forgotten(harness, turn, item)]
         assert {derive_item_id(turn.scope, filtered_mode(turn), one.type, one.text) for one in found} <= set(turn.items)
-        assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
+        assert all(turn.memory_id in sources(memories[item]) for item in turn.items)
     for item in (memory for memory in memories.values() if memory.item is not None):
         assert sources(item)
-        assert all(item.memory_id in memories[one].items for one in sources(item))
-        assert all(memories[one].visibility == item.own_visibility for one in sources(item))
+        assert all(item.memory_id in memories[source].items for source in sources(item))
+        assert all(memories[source].visibility == item.own_visibility for source in sources(item))
         if not item.visibility.searchable:
             assert item.superseded_by is None
             continue
         claim = (item.scope["project_id"], item.mode, item.item.claim if item.item else None)
         claims.setdefault(claim, []).append((item.occurred_at, item.source, item.memory_id, item.superseded_by))
     for (_, _, name), items_of_claim in claims.items():
-        after = [one[2] for one in sorted(items_of_claim)[1:]] if name else [None] * (len(items_of_claim) - 1)
-        assert [one[3] for one in sorted(items_of_claim)] == [*after, None]
+        after = [item[2] for item in sorted(items_of_claim)[1:]] if name else [None] * (len(items_of_claim) - 1)
+        assert [item[3] for item in sorted(items_of_claim)] == [*after, None]
 
 
 def is_forgotten(harness: LifecycleHarness, turn: Memory, found: ExtractedItem) -> bool:
@@ -290,14 +290,16 @@ def is_forgotten(harness: LifecycleHarness, turn: Memory, found: ExtractedItem) 
 
 def sources(item: Memory) -> set[str]:
     """Return the turn ids in an item's evidence."""
-    return {one.memory_id for one in item.evidence if one.memory_id is not None}
+    return {quotation.memory_id for quotation in item.evidence if quotation.memory_id is not None}
 
 
 def check(harness: LifecycleHarness) -> None:
     """Check that the records, the lexical index and the vector index agree."""
     points = harness.stored_points()
     memories = {memory.memory_id: memory for memory in harness.memories.all()}
-    assert not any(harness.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
+    assert not any(harness.memories.is_forgotten(PARTITION, memory) for memory in memories), (
+        "a forgotten memory came back"
+    )
     assert set(points) <= set(memories), "a forgotten memory has a vector"
     for index_name in all_index_names("u1"):
         ids = {memory.memory_id for memory in memories.values() if memory.index_name == index_name}
@@ -318,7 +320,7 @@ def check(harness: LifecycleHarness) -> None:
         place, vector = harness.expected_vector(memory)
         held = {VectorLocation(mode=memory.mode, space=one) for one in memory.embedding.held}
         assert set(found) == {place} | held, "a vector that no record has, or none where a record has one"
-        assert {one.content_hash for one in found.values()} == {memory.content_hash}
+        assert {memory.content_hash for memory in found.values()} == {memory.content_hash}
         assert {one.mode for one in found.values()} == {memory.mode}
         assert not held or harness.spaces.has_former(memory)
         assert np.allclose(found[place].vector, vector)

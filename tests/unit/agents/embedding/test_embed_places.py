@@ -74,7 +74,7 @@ async def test_move_back_within_a_batch_keeps_the_location(harness: EmbedHarness
     await harness.write(memory)
     moved = move_to_mode(harness.ready(memory), ("code", "model"))
     reports = await harness.write(moved, move_to_mode(moved, ("general", "model")))
-    assert [(one.mode, one.status) for one in reports] == [("general", "ready")]
+    assert [(report.mode, report.status) for report in reports] == [("general", "ready")]
     assert await harness.stored_hash(memory) == memory.content_hash
     assert await harness.stored_hash(memory, "code") is None
 

@@ -120,8 +120,8 @@ def test_entries_go_with_their_forgotten_turn(harness: IntendHarness) -> None:
     sign = harness.learn(learned("The login is fixed.", 2))
     edited = harness.learn(learned("We want to learn sailing.", 3, "goal"))
     stays = harness.learn(learned("We want to buy a house.", 4, "goal"))
-    for one in (event, sign):
-        harness.memories.forget(HERE, one.memory_id)
+    for memory in (event, sign):
+        harness.memories.forget(HERE, memory.memory_id)
     other = TextVersion(text_hash="other", first_seen=START)
     harness.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
     harness.intend.learned(Learned(memory_id="gone", scope=SCOPE))

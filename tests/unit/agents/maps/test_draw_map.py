@@ -79,7 +79,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MapHarness:
 
 
 def places(cloud: MemoryCloud) -> dict[str, tuple[float, float]]:
-    return {one.memory_id: (one.x, one.y) for one in cloud.points}
+    return {point.memory_id: (point.x, point.y) for point in cloud.points}
 
 
 async def test_large_map_is_projected_until_it_is_laid_out(world: MapHarness) -> None:
@@ -222,7 +222,7 @@ async def test_of_too_many_maps_some_are_begun_later(world: MapHarness, monkeypa
     async with world.draw_map._layouts._threads.turn():
         await world.cloud()
         others = [await world.cloud(user="ben") for _ in range(2)]
-        assert [(one.method, one.settled, len(one.points)) for one in others] == [
+        assert [(other.method, other.settled, len(other.points)) for other in others] == [
             ("principal_components", False, 12)
         ] * 2
         assert len(world.draw_map._layouts._waiting) == 1

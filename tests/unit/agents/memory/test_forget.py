@@ -46,8 +46,10 @@ class ForgetHarness:
 
     def distil(self, text: str, number: int, *sources: str, **fields: Any) -> Memory:
         """Store a summary that supersedes turns."""
-        turns = [one for one in self.memories.all() if one.text in sources]
-        evidence = tuple(Evidence(turn_id=one.turn_id or "", memory_id=one.memory_id, start=0, end=2) for one in turns)
+        turns = [memory for memory in self.memories.all() if memory.text in sources]
+        evidence = tuple(
+            Evidence(turn_id=turn.turn_id or "", memory_id=turn.memory_id, start=0, end=2) for turn in turns
+        )
         nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic", "origin": "distilled"}
         distilled = self.store(text, number, evidence=evidence, **(nobody | fields))
         for turn in turns:
@@ -71,7 +73,7 @@ class ForgetHarness:
         """Return the texts of all memories, after checking the lexical index."""
         memories = list(self.memories.all())
         known = [self.words.memory_columns(HERE, boundary).number_of for boundary in ("ana", "ben")]
-        assert {one.memory_id for one in memories} == set().union(*known)
+        assert {memory.memory_id for memory in memories} == set().union(*known)
         return sorted(memory.text for memory in memories)
 
 
@@ -184,7 +186,7 @@ def test_forget_killed_after_each_memory_completes_on_redelivery(harness: Forget
 def test_kill_before_any_event_sends_all_events_on_redelivery(harness: ForgetHarness, selector: dict[str, Any]) -> None:
     harness.distil("of both", 20, "a1", "a2")
     selector = {key: id_of(harness, value) if key == "memory_id" else value for key, value in selector.items()}
-    scopes = {one.memory_id: one.scope for one in harness.memories.all()}
+    scopes = {memory.memory_id: memory.scope for memory in harness.memories.all()}
     harness.words.commit(HERE)
     doomed = {memory.memory_id for memory, _ in harness.steps(**selector)}
     harness.words.open(HERE)  # Uncommitted writes and unpublished events are lost.
@@ -195,7 +197,7 @@ def test_kill_before_any_event_sends_all_events_on_redelivery(harness: ForgetHar
 
 
 def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: ForgetHarness) -> None:
-    now = next(one for one in harness.memories.all() if one.text == "b1")
+    now = next(memory for memory in harness.memories.all() if memory.text == "b1")
     before = TextVersion(text_hash="before", first_seen=now.occurred_at)
     harness.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
     derived = harness.distil("of both", 20, "a1", "a2")

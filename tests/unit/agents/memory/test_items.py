@@ -46,8 +46,8 @@ def test_event_size_does_not_grow_with_repeated_items(harness: ItemsHarness) -> 
     for number in range(6):
         turn = harness.say(f"Look at this page, {number}.", number, resources=pages)
         [event] = harness.events_of(Learned)
-        assert {one.memory_id for one in event.items} == set(turn.items)
-        assert {one.memory_id for item in event.items for one in item.evidence} == {turn.memory_id}
+        assert {item.memory_id for item in event.items} == set(turn.items)
+        assert {quotation.memory_id for item in event.items for quotation in item.evidence} == {turn.memory_id}
         sizes.append(len(event.model_dump_json()))
     assert max(sizes) < 1.05 * min(sizes)
 
@@ -121,7 +121,7 @@ def test_last_contradicting_item_is_current_in_any_order(harness: ItemsHarness, 
         harness.say(text, number, offset=number)
     items = harness.items()
     fly, aws, local = (items[text] for text in (FLY.upper(), AWS, LOCAL))
-    assert [one.superseded_by for one in (aws, local, fly)] == [local.memory_id, fly.memory_id, None]
+    assert [memory.superseded_by for memory in (aws, local, fly)] == [local.memory_id, fly.memory_id, None]
     assert [known(one).valid_until for one in (aws, local, fly)] == [local.occurred_at, fly.occurred_at, None]
     assert harness.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
 
@@ -188,6 +188,6 @@ def test_evidence_is_limited_to_the_latest_turns(harness: ItemsHarness) -> None:
     turns = [harness.say(FLY, number % 60, offset=number, turn_id=f"n{number}") for number in range(40)]
     [item] = harness.items().values()
     assert sources(item) == [f"n{number}" for number in range(8, 40)]
-    for one in turns:
-        harness.change("forget", memory_id=one.memory_id)
+    for turn in turns:
+        harness.change("forget", memory_id=turn.memory_id)
     assert harness.items() == {}

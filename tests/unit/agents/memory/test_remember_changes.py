@@ -93,7 +93,7 @@ class ChangesHarness:
         """Apply a change and return its steps."""
         for memory, events in self.agent.changed(change):
             if memory is not None:
-                yield memory, next((one for one in events if isinstance(one, Remembered | Forgotten)), None)
+                yield memory, next((event for event in events if isinstance(event, Remembered | Forgotten)), None)
 
 
 @pytest.fixture

@@ -191,7 +191,7 @@ def test_later_answer_replaces_what_the_earlier_one_found(harness: UnderstoodHar
     assert "New" in after.entities
     stays = items[kept.text].item
     assert stays is not None
-    assert [one.name for one in stays.categories] == ["food"]
+    assert [category.name for category in stays.categories] == ["food"]
     note = after.reading.refreshed
     assert note is not None
     assert note.added == (items["It is new."].memory_id,)
@@ -201,7 +201,7 @@ def test_later_answer_replaces_what_the_earlier_one_found(harness: UnderstoodHar
     assert note.is_answered
     assert after.reading.revision == 3
     assert Forgotten(memory_id=gone.memory_id, places=()) in result.events
-    assert any(isinstance(one, Learned) for one in result.events)
+    assert any(isinstance(event, Learned) for event in result.events)
     assert harness.memories.get(PARTITION, gone.memory_id) is None
     assert not harness.words.has(PARTITION, gone.memory_id)
 
@@ -215,7 +215,7 @@ def test_categories_stay_where_another_turn_supports_the_item(harness: Understoo
     harness.understood(memory, job="refresh-0-1", items=[fact("It stays.")], categories=[filed("food")])
     [item] = harness.items(memory).values()
     assert item.item is not None
-    assert [one.name for one in item.item.categories] == ["food", "music", "pets"]
+    assert [category.name for category in item.item.categories] == ["food", "music", "pets"]
 
 
 def test_second_answer_to_the_same_job_is_not_applied(harness: UnderstoodHarness) -> None:
@@ -239,7 +239,7 @@ def test_redelivered_answer_repeats_its_events_and_keeps_the_count(harness: Unde
     assert before.reading.refreshed is not None
     assert before.reading.refreshed.removed == (gone.memory_id,)
     assert Forgotten(memory_id=gone.memory_id, places=()) in again.events
-    [learned] = [one for one in again.events if isinstance(one, Learned)]
+    [learned] = [event for event in again.events if isinstance(event, Learned)]
     assert learned.update is None
     assert learned.items == ()
 

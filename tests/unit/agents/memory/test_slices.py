@@ -70,7 +70,7 @@ def test_item_that_is_forgotten_in_between_is_not_made_again(harness: ItemsHarne
 def test_turn_that_is_forgotten_in_between_leaves_nothing(harness: ItemsHarness) -> None:
     writing = harness.agent.turn(turn(THREE, turn_id="t1"), record(offset=1))
     next(writing)
-    [said] = [one for one in harness.memories.all() if one.origin == "said"]
+    [said] = [memory for memory in harness.memories.all() if memory.origin == "said"]
     harness.change("forget", memory_id=said.memory_id)
     finish(writing)
     assert list(harness.memories.all()) == []
@@ -81,7 +81,7 @@ def test_status_that_arrives_in_between_stays(harness: ItemsHarness) -> None:
     remembered(harness, f"{FLY} {EDITOR}", 1)
     writing = harness.agent.turn(turn(EDITOR, turn_id="t1"), record(offset=2))
     next(writing)
-    [said] = [one for one in harness.memories.all() if one.origin == "said"]
+    [said] = [memory for memory in harness.memories.all() if memory.origin == "said"]
     failed = said.model_copy(update={"embedding": said.embedding.model_copy(update={"status": "failed"})})
     harness.write(failed)
     finish(writing)

@@ -61,8 +61,8 @@ class SupersedeHarness:
         """Return the texts of current memories, after checking the lexical index."""
         columns = self.words.memory_columns(HERE, "ana")
         known = {one for one, number in columns.number_of.items() if not columns.columns.superseded[number]}
-        assert known == {one.memory_id for one in self.memories.all() if one.superseded_by is None}
-        return {one.text for one in self.memories.all() if one.superseded_by is None}
+        assert known == {memory.memory_id for memory in self.memories.all() if memory.superseded_by is None}
+        return {memory.text for memory in self.memories.all() if memory.superseded_by is None}
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_summary_supersedes_its_turns(harness: SupersedeHarness) -> None:
     assert isinstance(event, Remembered)
     assert event.memory == harness.event.memory
     assert harness.current_texts == {"Tomatoes."}
-    assert {one.superseded_in for one in harness.memories.all() if one.superseded_by} == {"0-3"}
+    assert {memory.superseded_in for memory in harness.memories.all() if memory.superseded_by} == {"0-3"}
     assert harness.supersede.state_of(harness.event) == "done"
 
 
@@ -186,7 +186,7 @@ def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarnes
     harness.store(ready)
     edited = harness.turns[1]
     events = harness.supersede.release(harness.now(edited))
-    assert [len(one.places) for one in events if isinstance(one, Forgotten)] == [1]
+    assert [len(event.places) for event in events if isinstance(event, Forgotten)] == [1]
     assert harness.supersede.release(harness.now(edited)) == events
     harness.store(edited)
     assert harness.current_texts == {turn.text for turn in harness.turns}
@@ -200,8 +200,10 @@ def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: Supers
         harness.store(turn)
     edited = harness.turns[2]
     events = harness.supersede.release(harness.now(edited))
-    assert [type(one) for one in events] == [Forgotten, Learned]
-    assert {one.memory_id for one in events if not isinstance(one, Remembered)} == {harness.event.memory.memory_id}
+    assert [type(event) for event in events] == [Forgotten, Learned]
+    assert {event.memory_id for event in events if not isinstance(event, Remembered)} == {
+        harness.event.memory.memory_id
+    }
     assert harness.now(harness.event.memory) is None
     harness.store(edited)
     assert harness.current_texts == {turn.text for turn in harness.turns}
@@ -211,7 +213,7 @@ def test_redelivery_publishes_an_interrupted_withdrawal(harness: SupersedeHarnes
     harness.apply()
     harness.store(harness.turns[2].model_copy(update={"content_hash": "edited"}))
     events = harness.apply()
-    assert [one.memory_id for one in events if isinstance(one, Forgotten)] == [harness.event.memory.memory_id]
+    assert [event.memory_id for event in events if isinstance(event, Forgotten)] == [harness.event.memory.memory_id]
     assert harness.apply() == events
 
 
@@ -221,8 +223,8 @@ def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> Non
     harness.supersede.withdraw(harness.event.memory, harness.event.sources)
     harness.words.open(HERE)  # Uncommitted writes are lost.
     events = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
-    assert [one.memory_id for one in events] == [harness.event.memory.memory_id]
-    for one in events:
-        harness.words.remove(HERE, one.memory_id)
+    assert [event.memory_id for event in events] == [harness.event.memory.memory_id]
+    for event in events:
+        harness.words.remove(HERE, event.memory_id)
     list(repair_superseded_flags(harness.stores.memories, harness.stores.words))
     assert harness.current_texts == {turn.text for turn in harness.turns}

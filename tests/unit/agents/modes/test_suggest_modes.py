@@ -65,7 +65,7 @@ async def test_clusters_without_a_mode_are_suggested_with_examples(library: Sugg
     await library.chatter()
     report = await library.report()
     assert report["looked_at"] == 88
-    assert [one["size"] for one in report["suggestions"]] == [24, 24]
+    assert [suggestion["size"] for suggestion in report["suggestions"]] == [24, 24]
     code, soup = sorted(report["suggestions"], key=examples)
     assert "Compiler" in examples(code)
     assert "soup" in examples(soup)
@@ -74,7 +74,7 @@ async def test_clusters_without_a_mode_are_suggested_with_examples(library: Sugg
     assert code["nearest"] is None
     assert set(code["name"].split("-")) <= set(code["terms"])
     assert [len(set(one["memory_ids"])) for one in (code, soup)] == [24, 24]
-    assert {one["memory_id"] for one in code["examples"]} <= set(code["memory_ids"])
+    assert {example["memory_id"] for example in code["examples"]} <= set(code["memory_ids"])
     assert not set(code["memory_ids"]) & set(soup["memory_ids"])
 
 
@@ -95,7 +95,7 @@ async def test_mode_with_another_embedder_is_compared_in_the_turns_space(library
     await library.talk(SOUP, 100)
     await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
     await library.chatter()
-    assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
+    assert ["Compiler" in examples(suggestion) for suggestion in (await library.report())["suggestions"]] == [True]
 
 
 async def test_unused_mode_is_compared_by_its_description(library: SuggestHarness) -> None:
@@ -104,7 +104,7 @@ async def test_unused_mode_is_compared_by_its_description(library: SuggestHarnes
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
     await library.chatter()
-    assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
+    assert ["Compiler" in examples(suggestion) for suggestion in (await library.report())["suggestions"]] == [True]
 
 
 async def test_turns_set_to_general_by_a_caller_are_not_suggested(library: SuggestHarness) -> None:
@@ -118,7 +118,7 @@ async def test_missing_model_skips_only_its_comparisons(library: SuggestHarness)
     await library.talk(SOUP, 100)
     await library.chatter()
     library.embedders.missing("general")
-    assert [one["size"] for one in (await library.report())["suggestions"]] == [24]
+    assert [suggestion["size"] for suggestion in (await library.report())["suggestions"]] == [24]
 
 
 async def test_modes_of_the_same_space_are_compared_without_any_model(library: SuggestHarness) -> None:
@@ -138,7 +138,10 @@ async def test_suggestions_cover_each_default_mode_largest_first(library: Sugges
     await library.chatter()
     await library.chatter(2000, **default)
     suggestions = (await library.report())["suggestions"]
-    assert [(one["size"], one["in_mode"]) for one in suggestions] == [(32, "work"), (24, "general")]
+    assert [(suggestion["size"], suggestion["in_mode"]) for suggestion in suggestions] == [
+        (32, "work"),
+        (24, "general"),
+    ]
 
 
 async def test_another_users_memories_change_nothing(library: SuggestHarness) -> None:

@@ -50,7 +50,7 @@ async def test_pages_are_in_the_order_of_exact_times_then_ids(
 ) -> None:
     monkeypatch.setattr(list_pages, "MAX_TIED_ITEMS", max_tied)
     stored = lists.store(*turns(40, TIMES[name]))
-    ordered = [one.memory_id for one in sorted(stored, key=lambda one: (one.occurred_at, one.memory_id))]
+    ordered = [memory.memory_id for memory in sorted(stored, key=lambda one: (one.occurred_at, one.memory_id))]
     assert [one.memory_id for one in await lists.all(order="oldest", limit=limit)] == ordered
     assert [one.memory_id for one in await lists.all(order="newest", limit=limit)] == ordered[::-1]
     assert [one.memory_id for one in await lists.all(contains="TURN", limit=limit)] == ordered[::-1]
@@ -71,13 +71,13 @@ async def test_what_was_there_is_shown_once_whatever_happens_meanwhile(
     for number, moved_to in ((3, 40), (26, -5), (20, 41), (9, -6)):
         lists.store(stored[number].model_copy(update={"occurred_at": at(moved_to * 60_000_000), "text": "turn edited"}))
     lists.forget(stored[15])
-    texts = [one.memory_id for one in shown.items]
+    texts = [item.memory_id for item in shown.items]
     cursor = shown.next
     while cursor:
         page = await lists.page(order=order, limit=10, cursor=cursor, **filters)
-        texts += [one.memory_id for one in page.items]
+        texts += [item.memory_id for item in page.items]
         cursor = page.next
-    expected = [one.memory_id for one in stored if one is not stored[15]]
+    expected = [memory.memory_id for memory in stored if memory is not stored[15]]
     assert texts == (expected if order == "oldest" else expected[::-1])
 
 
@@ -87,7 +87,7 @@ async def test_page_goes_on_behind_what_has_gone(lists: ListHarness) -> None:
     for one in stored[1:4]:
         lists.forget(one)
     second = await lists.page(order="oldest", limit=2, cursor=first.next)
-    assert [one.memory_id for one in second.items] == [stored[4].memory_id, stored[5].memory_id]
+    assert [item.memory_id for item in second.items] == [stored[4].memory_id, stored[5].memory_id]
     assert second.next is None
     assert second.total == 3
 
@@ -114,7 +114,7 @@ async def test_filters_select_and_count(lists: ListHarness) -> None:
     async def selected(**fields: Any) -> set[str]:
         page = await lists.page(**fields)
         assert page.total == len(page.items)
-        return {one.text for one in page.items}
+        return {item.text for item in page.items}
 
     assert await selected() == {"One STRASSE", "two", "three", "gist one"}
     assert await selected(include_superseded=True) == {"One STRASSE", "two", "three", "gist one", "four"}
@@ -135,7 +135,7 @@ async def test_filters_select_and_count(lists: ListHarness) -> None:
     assert await selected(types=[]) == set()
     assert await selected(types=["working"]) == set()
     working = await lists.page(types=["working"], conversation_id="c2")
-    assert [(one.text, one.type) for one in working.items] == [("two", "working")]
+    assert [(item.text, item.type) for item in working.items] == [("two", "working")]
     assert await selected(since=made("", 1).occurred_at.isoformat(), until=made("", 2).occurred_at.isoformat()) == {
         "two"
     }
@@ -184,7 +184,7 @@ async def test_conversations_of_the_same_name_are_apart_by_project(lists: ListHa
     )
     page = await lists.page("conversations")
     assert page.total == 2
-    assert [one.model_dump() for one in page.items] == [
+    assert [item.model_dump() for item in page.items] == [
         {
             "conversation_id": "c1",
             "scope": {"user_id": "ana", "project_id": "p2"},
@@ -226,15 +226,15 @@ async def test_conversation_with_a_new_turn_keeps_its_place_in_a_list_that_has_b
     lists: ListHarness, order: str
 ) -> None:
     stored = lists.store(*(made("turn", number, conversation_id=f"c{number}") for number in range(9)))
-    expected = [one.conversation_id for one in stored]
+    expected = [turn.conversation_id for turn in stored]
     first = await lists.page("conversations", order=order, limit=3)
     for conversation in ("c1", "c7", "c9"):
         lists.store(made("late", 20, conversation_id=conversation))
-    names = [one.conversation_id for one in first.items]
+    names = [item.conversation_id for item in first.items]
     cursor = first.next
     while cursor:
         page = await lists.page("conversations", order=order, limit=3, cursor=cursor)
-        names += [one.conversation_id for one in page.items]
+        names += [item.conversation_id for item in page.items]
         cursor = page.next
     assert names == (expected if order == "oldest" else expected[::-1])
     assert (await lists.page("conversations")).total == 10

@@ -117,7 +117,7 @@ async def test_scope_shows_no_intention_of_another(library: RetrievalHarness) ->
     for project in (["p1", "p2"], "*"):
         several = await deep(library, "when do we ship the beta?", project=project)
         assert several.intention is not None
-        assert [one["scope"]["project_id"] for one in several.intention["goals"]] == ["p1"]
+        assert [goal["scope"]["project_id"] for goal in several.intention["goals"]] == ["p1"]
         assert several.diagnostics["depth"] == "intention"
 
 
@@ -160,5 +160,5 @@ async def test_category_summary_of_removed_items_is_not_shown(library: Retrieval
     assert result.diagnostics["depth"] == "items"
     assert result.categories == []
     result = await deep(library, "doctors and health?")
-    assert [one["summary"] for one in result.categories] == [None]
+    assert [category["summary"] for category in result.categories] == [None]
     assert result.diagnostics["depth"] == "items", "a description is no summary"

@@ -47,19 +47,19 @@ async def test_turn_hit_contains_its_matching_items(library: RetrievalHarness) -
     assert len({hit.memory_id for hit in result.hits}) == len(result.hits) == 3
     hit = result.hits[0]
     assert hit.memory_id == turn.memory_id
-    assert [(one.memory_id, one.type, one.kind, one.text) for one in hit.items] == [
+    assert [(item.memory_id, item.type, item.kind, item.text) for item in hit.items] == [
         (ledger.memory_id, "semantic", "decision", LEDGER)
     ]
-    assert [one.memory_id for one in (await first(library, "how fast must the API answer?")).items] == [api.memory_id]
+    assert [item.memory_id for item in (await first(library, "how fast must the API answer?")).items] == [api.memory_id]
 
 
 async def test_items_are_sorted_with_scores_within_bounds(library: RetrievalHarness) -> None:
     await dense(library)
     items = (await first(library, "PostgreSQL for the ledger, and to run the release")).items
-    assert [one.text for one in items][:1] == [LEDGER]
+    assert [item.text for item in items][:1] == [LEDGER]
     assert len(items) == 2
-    assert all(0 < one.score <= 1 for one in items)
-    assert [one.score for one in items] == sorted((one.score for one in items), reverse=True)
+    assert all(0 < item.score <= 1 for item in items)
+    assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)
 
 
 async def test_hit_without_matching_items_has_none_on_the_wire(library: RetrievalHarness) -> None:
@@ -74,7 +74,7 @@ async def test_items_in_hits_have_the_requested_types(library: RetrievalHarness)
     query = "the ledger, and to run make release"
     hit = await first(library, query, types=["episodic", "procedural"])
     assert hit.memory_id == turn.memory_id
-    assert [one.text for one in hit.items] == [DEPLOY]
+    assert [item.text for item in hit.items] == [DEPLOY]
     assert (await first(library, query, types=["episodic"])).items == ()
 
 
@@ -83,7 +83,7 @@ async def test_superseded_item_is_inside_only_on_demand(library: RetrievalHarnes
     library.store(ledger.model_copy(update={"superseded_by": "another"}))
     assert (await first(library, "the ledger")).items == ()
     shown = await first(library, "the ledger", include_superseded=True)
-    assert [one.memory_id for one in shown.items] == [ledger.memory_id]
+    assert [item.memory_id for item in shown.items] == [ledger.memory_id]
 
 
 async def test_removed_item_is_not_in_its_hit(library: RetrievalHarness) -> None:

@@ -95,7 +95,7 @@ async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
     library: RetrievalHarness, question: str, foreign: bool
 ) -> None:
     memories = await remember(library, *SPANISH, *ENGLISH)
-    found = {one.memory_id: one.score for one in (await nearest(library, question)).found}
+    found = {memory.memory_id: memory.score for memory in (await nearest(library, question)).found}
     english, others = readers(library)
     for memory in memories:
         crosses = (memory.text in ENGLISH) == foreign

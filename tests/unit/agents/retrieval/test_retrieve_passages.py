@@ -37,7 +37,7 @@ async def first(library: RetrievalHarness, query: str = COMPOST, **fields: Any) 
 
 def shown(hit: Hit) -> list[str]:
     """Return the texts of a hit's passages."""
-    return [hit.text[one.start : one.end] for one in hit.passages]
+    return [hit.text[passage.start : passage.end] for passage in hit.passages]
 
 
 async def test_a_long_reply_shows_the_passage_that_answers(library: RetrievalHarness) -> None:
@@ -52,7 +52,7 @@ async def test_a_long_reply_shows_three_passages(library: RetrievalHarness) -> N
 
 async def test_passages_come_best_first(library: RetrievalHarness) -> None:
     await library.remember(reply())
-    scores = [one.score for one in (await first(library)).passages]
+    scores = [passage.score for passage in (await first(library)).passages]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -79,16 +79,20 @@ async def test_late_interaction_names_passages_too(words: SqliteLexicalIndex) ->
 
 async def test_an_edit_changes_the_passages(library: RetrievalHarness) -> None:
     [memory] = await library.remember(reply())
-    moved = "\n\n".join([PARAGRAPHS[2].strip(), *(one.strip() for one in PARAGRAPHS if one != PARAGRAPHS[2])])
+    moved = "\n\n".join(
+        [PARAGRAPHS[2].strip(), *(paragraph.strip() for paragraph in PARAGRAPHS if paragraph != PARAGRAPHS[2])]
+    )
     await library.remember(memory.model_copy(update={"text": moved}))
     assert (await first(library)).passages[0].start == 0
 
 
 async def test_vectors_of_a_replaced_text_say_nothing_about_its_passages(library: RetrievalHarness) -> None:
     [memory, _] = await library.remember(reply(), made("Dinner was soup.", 1))
-    moved = "\n\n".join([PARAGRAPHS[2].strip(), *(one.strip() for one in PARAGRAPHS if one != PARAGRAPHS[2])])
+    moved = "\n\n".join(
+        [PARAGRAPHS[2].strip(), *(paragraph.strip() for paragraph in PARAGRAPHS if paragraph != PARAGRAPHS[2])]
+    )
     library.store(memory.model_copy(update={"text": moved, "embedding": Embedding(status="pending")}))
-    assert [one.score for one in (await first(library)).passages] == [1.0, 0.0, 0.0]
+    assert [passage.score for passage in (await first(library)).passages] == [1.0, 0.0, 0.0]
 
 
 async def test_an_edit_to_a_short_text_leaves_no_passages(library: RetrievalHarness) -> None:
@@ -105,9 +109,9 @@ async def test_without_vectors_passages_are_found_by_words(library: RetrievalHar
 
 async def test_a_text_of_a_resource_is_no_passage_that_is_shown(library: RetrievalHarness) -> None:
     picture = Resource(uri="file:a", media_type="image/png", text="a compost heap that belongs in a museum")
-    text = "\n\n".join(one.strip() for one in PARAGRAPHS if one != PARAGRAPHS[2])
+    text = "\n\n".join(paragraph.strip() for paragraph in PARAGRAPHS if paragraph != PARAGRAPHS[2])
     await library.remember(reply(text, resources=(picture,)))
-    assert all(one.end <= len(text) for one in (await first(library)).passages)
+    assert all(passage.end <= len(text) for passage in (await first(library)).passages)
 
 
 async def test_offsets_of_passages_count_code_points(library: RetrievalHarness) -> None:

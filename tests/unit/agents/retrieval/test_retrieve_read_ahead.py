@@ -25,7 +25,7 @@ class PlannedReads:
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         plan = self._plan(space, where)
-        assert any(one.pooled is vector for one in plan.questions)
+        assert any(question.pooled is vector for question in plan.questions)
         assert plan.dense_limit == limit
         return await self.index.search(space, vector, where, limit)
 
@@ -38,7 +38,7 @@ class PlannedReads:
         memory_ids: Sequence[str] | None = None,
     ) -> Nearest:
         plan = self._plan(space, where)
-        assert any(one.pooled is vector for one in plan.questions)
+        assert any(question.pooled is vector for question in plan.questions)
         assert memory_ids is not None or plan.passage_limit == limit
         return await self.index.search_passages(space, vector, where, limit, memory_ids)
 
@@ -57,7 +57,9 @@ class PlannedReads:
             assert plan.maxsim_limit == limit
             assert memory_ids is None
         else:
-            nearest = [await self.index.search(space, one.pooled, where, plan.dense_limit) for one in plan.questions]
+            nearest = [
+                await self.index.search(space, question.pooled, where, plan.dense_limit) for question in plan.questions
+            ]
             assert memory_ids is not None
             assert set(memory_ids) <= {*plan.candidates, *(hit.memory_id for found in nearest for hit in found)}
             self.candidates_asked += 1

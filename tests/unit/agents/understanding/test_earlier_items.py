@@ -223,7 +223,7 @@ async def test_replaced_item_stays_superseded_in_another_mode(harness: Comparing
     declare(harness, "diary")
     later = await say_both(harness)
     await harness.read(later, "e1")
-    turns = {one.text: one.memory_id for one in harness.memories.all() if one.origin == "said"}
+    turns = {memory.text: memory.memory_id for memory in harness.memories.all() if memory.origin == "said"}
     for text in sorted(turns, key=lambda text: text != first):
         harness.change("move", memory_id=turns[text], to="diary")
     assert harness.items()[COOK].superseded_by == harness.items()[BAKE].memory_id
@@ -233,7 +233,7 @@ async def test_replaced_item_stays_superseded_in_another_mode(harness: Comparing
 async def test_replaced_item_stays_superseded_under_another_visibility(harness: ComparingHarness, first: str) -> None:
     later = await say_both(harness)
     await harness.read(later, "e1")
-    turns = {one.text: one.memory_id for one in harness.memories.all() if one.origin == "said"}
+    turns = {memory.text: memory.memory_id for memory in harness.memories.all() if memory.origin == "said"}
     for text in sorted(turns, key=lambda text: text != first):
         harness.change("filter", memory_id=turns[text], private=True)
     assert harness.items()[COOK].superseded_by == harness.items()[BAKE].memory_id

@@ -71,7 +71,7 @@ async def page_at(service: MemoryService, address: str) -> str:
 
 async def test_hits_are_asked_for_as_a_client_would_and_explained(service: MemoryService, wire: FakeWire) -> None:
     page = await page_at(service, "/admin/ask?user=u1&project=p1&mode=code&q=when+does+it+run&since=2026-01-01")
-    [asked] = [one for one in wire.records if one["schema"] == "retrieve.v1"]
+    [asked] = [record for record in wire.records if record["schema"] == "retrieve.v1"]
     assert asked["query"] == "when does it run"
     assert asked["mode"] == "code"
     assert asked["explain"] is True
@@ -144,12 +144,12 @@ async def test_a_long_memory_that_was_left_out_is_cut(service: MemoryService, wi
 
 async def test_without_a_question_nothing_is_asked(service: MemoryService, wire: FakeWire) -> None:
     await page_at(service, "/admin/ask?user=u1&q=+")
-    assert [one for one in wire.records if one["schema"] == "retrieve.v1"] == []
+    assert [record for record in wire.records if record["schema"] == "retrieve.v1"] == []
 
 
 async def test_a_context_is_shown_by_section_with_what_was_left_out(service: MemoryService, wire: FakeWire) -> None:
     page = await page_at(service, "/admin/ask?user=u1&project=p1&show=context&q=fix+it&budget=1200")
-    [asked] = [one for one in wire.records if one["schema"] == "assemble.v1"]
+    [asked] = [record for record in wire.records if record["schema"] == "assemble.v1"]
     assert asked["budget_tokens"] == 1200
     assert "2026-03-01 09:30 Ana: It runs at four." in page
     assert "It was left out." in page

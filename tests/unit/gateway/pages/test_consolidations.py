@@ -25,8 +25,8 @@ def record(run: str, project: str = "p1", user: str = "u1", diff: list[dict[str,
 
 def runs_with(*records: bytes) -> Runs:
     runs = Runs(already_begun)
-    for one in records:
-        runs.apply(one)
+    for record in records:
+        runs.apply(record)
     return runs
 
 
@@ -74,6 +74,6 @@ async def test_a_run_is_started_in_the_project_of_the_form(wire: FakeWire) -> No
     async with pages_over(MemoryService(wire)) as http:
         answer = await http.post("/admin/consolidations?user=u1", data={"mode": "code", "project": "p1"})
     assert answer.headers["location"].startswith("/admin/consolidations?user=u1&job=consolidate-1-")
-    [sent] = [one for one in wire.records if one["schema"] == "consolidate.v1"]
+    [sent] = [record for record in wire.records if record["schema"] == "consolidate.v1"]
     assert sent["mode"] == "code"
     assert sent["scope"]["project_id"] == "p1"

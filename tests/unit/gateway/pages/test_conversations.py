@@ -58,7 +58,7 @@ def known(wire: FakeWire) -> Conversations:
 
 
 def lists(wire: FakeWire, what: str) -> list[Record]:
-    return [one for one in wire.records if one.get("what") == what]
+    return [record for record in wire.records if record.get("what") == what]
 
 
 async def test_conversations_are_listed_with_their_modes(wire: FakeWire, known: Conversations) -> None:
@@ -98,10 +98,10 @@ async def test_a_conversation_is_forgotten_only_with_its_number_of_turns(wire: F
     async with pages_over(MemoryService(wire)) as http:
         assert "Type 40" in (await http.get(FORGET)).text
         assert "Nothing was forgotten" in (await http.post(FORGET, data={"typed": "38"})).text
-        assert not [one for one in wire.records if one.get("command") == "forget"]
+        assert not [record for record in wire.records if record.get("command") == "forget"]
         done = await http.post(FORGET, data={"typed": "40"})
     assert done.headers["location"] == "/admin/conversations?user=ana&notice=forgotten&count=47"
-    [sent] = [one for one in wire.records if one.get("command") == "forget"]
+    [sent] = [record for record in wire.records if record.get("command") == "forget"]
     assert sent["scope"] == {"user_id": "ana", "project_id": "home"}
     assert sent["arguments"] == {"conversation_id": "c/1"}
 
@@ -111,7 +111,7 @@ async def test_of_several_projects_one_is_chosen_before_forgetting(wire: FakeWir
     async with pages_over(MemoryService(wire)) as http:
         assert "/admin/conversations/c%2F1/forget?user=ana&amp;project=work" in (await http.get(ONE)).text
         assert (await http.post(FORGET, data={"typed": "40"})).status_code == 422
-    assert not [one for one in wire.records if one.get("command") == "forget"]
+    assert not [record for record in wire.records if record.get("command") == "forget"]
 
 
 async def test_what_is_not_there_is_not_found_and_foreign_users_are_refused(

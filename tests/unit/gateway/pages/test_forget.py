@@ -29,7 +29,7 @@ def wire() -> FakeWire:
 
 
 def forgotten(wire: FakeWire) -> list[Record]:
-    return [one for one in wire.records if one.get("command") == "forget"]
+    return [record for record in wire.records if record.get("command") == "forget"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_all_goes_once_the_name_was_typed(
 async def test_counts_are_of_what_goes(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         await http.get(PROJECT + "&mode=journal")
-    [sent] = [one for one in wire.records if one.get("what") == "memories"]
+    [sent] = [record for record in wire.records if record.get("what") == "memories"]
     assert sent["scope"]["project_id"] == "home"
     assert sent["mode"] == "*"
     assert sent["include_superseded"] is True

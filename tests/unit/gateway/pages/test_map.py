@@ -89,7 +89,7 @@ async def test_clouds_stay_apart_and_points_are_columns(wire: FakeWire) -> None:
     assert code["text"] == [NASTY] * 2
     assert journal["ids"] == []
     assert journal["settled"] is False
-    [asked] = [one for one in wire.records if one["schema"] == "map.v1"]
+    [asked] = [record for record in wire.records if record["schema"] == "map.v1"]
     assert asked["mode"] == "*"
     assert asked["limit"] == 20_000
     assert asked["scope"]["project_id"] == "*"
@@ -100,7 +100,7 @@ async def test_points_of_the_picked_mode_and_project_alone_are_asked_for(wire: F
         answer = await http.get(POINTS + "&mode=code&project=home", headers={"accept-encoding": "identity"})
     assert "content-encoding" not in answer.headers
     assert json.loads(answer.content)["clouds"]
-    [asked] = [one for one in wire.records if one["schema"] == "map.v1"]
+    [asked] = [record for record in wire.records if record["schema"] == "map.v1"]
     assert asked["mode"] == "code"
     assert asked["scope"]["project_id"] == "home"
 
@@ -140,14 +140,14 @@ async def test_ticked_rows_move_without_a_script(wire: FakeWire) -> None:
         sent = {"memory_ids": "", "memory_id": ["m1", "m3"], "to": "journal", "name": ""}
         answer = await http.post("/admin/map/move?user=ana&project=home", data=sent)
     assert "mode=" not in answer.headers["location"].partition("&notice")[0]
-    assert [one["arguments"]["memory_ids"] for one in commands(wire, "set_memory_mode")] == [["m1", "m3"]]
+    assert [command["arguments"]["memory_ids"] for command in commands(wire, "set_memory_mode")] == [["m1", "m3"]]
 
 
 async def test_a_mode_is_declared_before_memories_move_there(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         sent = {"memory_ids": "m1", "name": "kitchen", "embedder": "general", "description": "food"}
         await http.post("/admin/map/declare?user=ana", data=sent)
-    assert [one["command"] for one in wire.records if "command" in one] == ["declare_mode", "set_memory_mode"]
+    assert [record["command"] for record in wire.records if "command" in record] == ["declare_mode", "set_memory_mode"]
     [declared] = commands(wire, "declare_mode")
     assert declared["arguments"] == {"name": "kitchen", "embedder": "general", "description": "food"}
 

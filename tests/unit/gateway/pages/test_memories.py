@@ -60,7 +60,7 @@ async def test_filters_are_a_list_record(wire: FakeWire) -> None:
     more = "&text=kent&embedding_status=failed&conversation_id=c1&order=oldest&include_superseded=true&limit=25"
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(PAGE + query + more)).text
-    record = next(one for one in wire.records if one.get("what") == "memories")
+    record = next(record for record in wire.records if record.get("what") == "memories")
     assert record["scope"] == {"user_id": "ana", "project_id": "home"}
     expected = {
         "mode": "journal",
@@ -85,7 +85,7 @@ async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(w
         moved = await http.post(PAGE, data={"do": "move", "mode": "new", "selected": ticked})
         undo = [unescape(one) for one in re.findall(r'type="hidden" name="selected" value="([^"]*)"', moved.text)]
         assert "Memories moved to the mode new: 3." in moved.text
-        sent = [(one["scope"]["project_id"], one["arguments"]) for one in commands(wire, "set_memory_mode")]
+        sent = [(command["scope"]["project_id"], command["arguments"]) for command in commands(wire, "set_memory_mode")]
         assert sent == [
             ("home", {"memory_ids": ["m1", "m2"], "mode": "new"}),
             ("work", {"memory_ids": ["m3"], "mode": "new"}),
@@ -93,7 +93,7 @@ async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(w
         wire.sent.clear()
         back = await http.post(PAGE, data={"do": "undo", "selected": undo})
     assert "Memories moved back: 3." in back.text
-    sent = [(one["scope"]["project_id"], one["arguments"]) for one in commands(wire, "set_memory_mode")]
+    sent = [(command["scope"]["project_id"], command["arguments"]) for command in commands(wire, "set_memory_mode")]
     assert sent == [
         ("home", {"memory_ids": ["m1"], "mode": "journal"}),
         ("work", {"memory_ids": ["m3"], "mode": "journal"}),
@@ -110,7 +110,7 @@ async def test_forgetting_asks_first_with_count_and_texts(wire: FakeWire) -> Non
         done = await http.post(PAGE, data={"do": "forget", "selected": [choice("m1"), choice("m2", project="work")]})
     assert done.status_code == 303
     assert "notice=forgotten&count=4" in done.headers["location"]
-    sent = {(one["scope"]["project_id"], one["arguments"]["memory_id"]) for one in commands(wire, "forget")}
+    sent = {(command["scope"]["project_id"], command["arguments"]["memory_id"]) for command in commands(wire, "forget")}
     assert sent == {("home", "m1"), ("work", "m2")}
 
 

@@ -102,7 +102,7 @@ async def test_a_move_can_be_undone(wire: FakeWire, store: Store) -> None:
         assert "Undo: back to journal" in page.text
         back = await http.post(TURN, data={"do": "move", "mode": "journal", "is_undo": "1"})
         assert "Undo" not in (await http.get(back.headers["location"])).text
-    sent = [one for one in wire.records if one.get("command") == "set_memory_mode"]
+    sent = [record for record in wire.records if record.get("command") == "set_memory_mode"]
     assert [one["arguments"] for one in sent] == [
         {"memory_id": "m1", "mode": "code"},
         {"memory_id": "m1", "mode": "journal"},
@@ -138,7 +138,7 @@ async def test_a_correction_is_sent(wire: FakeWire, store: Store) -> None:
     async with pages_over(MemoryService(wire)) as http:
         answer = await http.post(TURN, data={"do": "correct", "interaction_mode": "DEBUGGING"})
     assert "notice=corrected" in answer.headers["location"]
-    [sent] = [one for one in wire.records if one.get("command") == "set_interaction_mode"]
+    [sent] = [record for record in wire.records if record.get("command") == "set_interaction_mode"]
     assert sent["arguments"] == {"memory_id": "m1", "interaction_mode": "DEBUGGING"}
 
 
@@ -151,10 +151,10 @@ async def test_forgetting_asks_with_what_derives_from_it(wire: FakeWire, store: 
         assert "can't be undone" in unescape(asked)
         assert "is forgotten with it" in asked
         assert "stays: 1 other turn says it too" in asked
-        assert not [one for one in wire.records if one.get("command") == "forget"]
+        assert not [record for record in wire.records if record.get("command") == "forget"]
         done = await http.post("/admin/memories/m1/forget?user=ana")
     assert done.headers["location"] == "/admin/memories?user=ana&notice=forgotten&count=2"
-    [sent] = [one for one in wire.records if one.get("command") == "forget"]
+    [sent] = [record for record in wire.records if record.get("command") == "forget"]
     assert sent["scope"]["project_id"] == "home"
     assert sent["arguments"] == {"memory_id": "m1"}
 
@@ -168,7 +168,7 @@ async def test_similar_ones_are_searched_in_its_mode_without_the_text_in_an_addr
         page = (await http.get(TURN + "&similar=1")).text
     assert "score 0.71" in page
     assert "score 1.00" not in page
-    [sent] = [one for one in wire.records if one["schema"] == "retrieve.v1"]
+    [sent] = [record for record in wire.records if record["schema"] == "retrieve.v1"]
     assert sent["mode"] == "journal"
     assert sent["query"] == TEXT
 
@@ -183,7 +183,7 @@ async def test_a_reader_gets_no_forms_and_a_foreign_user_nothing(wire: FakeWire,
         assert (await http.post("/admin/memories/m1/forget?user=ana")).status_code == 403
     async with pages_over(MemoryService(wire), Caller("k", own_user="ben")) as http:
         assert (await http.get(TURN)).status_code == 403
-    assert not [one for one in wire.records if one.get("command") in ("set_memory_mode", "forget")]
+    assert not [record for record in wire.records if record.get("command") in ("set_memory_mode", "forget")]
 
 
 async def test_fields_that_a_turn_may_have_are_shown(wire: FakeWire, store: Store) -> None:
@@ -212,5 +212,5 @@ async def test_a_filtered_memory_says_so_and_is_filtered_by_a_form(wire: FakeWir
     assert "Not searchable" in page
     assert page.count("by its mode") == 2
     assert "notice=filtered" in answer.headers["location"]
-    [sent] = [one for one in wire.records if one.get("command") == "set_memory_visibility"]
+    [sent] = [record for record in wire.records if record.get("command") == "set_memory_visibility"]
     assert sent["arguments"] == {"memory_id": "m1", "searchable": True, "private": True}

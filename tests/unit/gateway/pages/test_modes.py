@@ -33,7 +33,7 @@ def service(wire: FakeWire) -> MemoryService:
 
 
 def commands(wire: FakeWire) -> list[dict[str, Any]]:
-    return [one for one in wire.records if one["schema"] == "command.v1"]
+    return [record for record in wire.records if record["schema"] == "command.v1"]
 
 
 async def post(service: MemoryService, address: str, fields: dict[str, str]) -> httpx.Response:
@@ -112,4 +112,4 @@ async def test_a_page_of_one_project_asks_for_the_projects_once(service: MemoryS
     wire.results["list_categories"] = {"categories": [], "uncategorised": 0}
     async with pages_over(service) as http:
         assert "<option selected>p1</option>" in (await http.get("/admin/categories?user=u1")).text
-    assert [one["what"] for one in wire.records if one["schema"] == "list.v1"] == ["projects"]
+    assert [record["what"] for record in wire.records if record["schema"] == "list.v1"] == ["projects"]

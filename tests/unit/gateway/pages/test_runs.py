@@ -73,7 +73,7 @@ async def test_runs_are_listed_with_time_models_and_failure(wire: FakeWire) -> N
 
 async def test_filters_go_to_the_service(wire: FakeWire) -> None:
     text = await page(wire, "/admin/runs?user=u1&project=p1&pipeline=retrieve&failed=true", [])
-    [asked] = [one for one in wire.records if one.get("command") == "list_runs"]
+    [asked] = [record for record in wire.records if record.get("command") == "list_runs"]
     assert asked["arguments"] == {"pipeline": "retrieve", "failed": True, "limit": 100}
     assert asked["scope"] == {"user_id": "u1", "project_id": "p1"}
     assert "No run matches" in text

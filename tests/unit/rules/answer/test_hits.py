@@ -15,11 +15,11 @@ NO_WORDS = np.zeros(4)
 
 def starts(covered: FloatArray, cosines: PartScores, maxsims: PartScores) -> list[int]:
     """Return where the best passages begin, best first."""
-    return [one.start for one in best_passages(SPANS, covered, cosines, maxsims)]
+    return [passage.start for passage in best_passages(SPANS, covered, cosines, maxsims)]
 
 
 def scores(covered: FloatArray, cosines: PartScores, maxsims: PartScores) -> list[float]:
-    return [one.score for one in best_passages(SPANS, covered, cosines, maxsims)]
+    return [passage.score for passage in best_passages(SPANS, covered, cosines, maxsims)]
 
 
 def test_words_alone_tell_the_best_passage() -> None:

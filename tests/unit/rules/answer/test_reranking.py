@@ -86,7 +86,9 @@ B, C, D = (
 def shown(*passages: Passage) -> str:
     """Return what the model is shown of a long text with these best passages."""
     hit = hit_of(made(LONG_TEXT), 0.5).model_copy(update={"passages": passages})
-    [line] = [one for one in build_rerank_prompt(TEMPLATE, "lantern", [hit]).user.splitlines() if one.startswith("{")]
+    [line] = [
+        line for line in build_rerank_prompt(TEMPLATE, "lantern", [hit]).user.splitlines() if line.startswith("{")
+    ]
     text: str = json.loads(line)["text"]
     return text
 

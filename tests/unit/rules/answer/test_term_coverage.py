@@ -34,8 +34,11 @@ def test_share_is_relative_to_the_total_weight() -> None:
 def test_matches_are_best_first_without_weak_ones() -> None:
     asked = coverage_of(["ship", "beta", "harbour", "tram", "rail"])
     texts = ["the tram", "the harbour tram ships", "ship the beta by rail", "the beta", "dinner"]
-    assert [one.place for one in match_entries(texts, asked)] == [1, 2]
-    assert [one.place for one in match_entries(["the beta", "a ship", "soup"], coverage_of(["ship", "beta"]))] == [0, 1]
+    assert [entry.place for entry in match_entries(texts, asked)] == [1, 2]
+    assert [entry.place for entry in match_entries(["the beta", "a ship", "soup"], coverage_of(["ship", "beta"]))] == [
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(

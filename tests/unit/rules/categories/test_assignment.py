@@ -151,7 +151,7 @@ def test_model_categories_are_known_unique_and_ordered() -> None:
         FoundCategory(name=name, confidence=sure) for name, sure in (("b", 0.4), ("a", 0.9), ("b", 0.7), ("x", 1.0))
     ]
     there = keep_known_categories(found, Taxonomy().with_categories(Category(name="a"), Category(name="b")))
-    assert [(one.name, one.confidence, one.by) for one in top_model_categories(there)] == [
+    assert [(category.name, category.confidence, category.by) for category in top_model_categories(there)] == [
         ("a", 0.9, "model"),
         ("b", 0.7, "model"),
     ]

@@ -36,7 +36,7 @@ def declared(*names: str, offset: int = 1) -> Taxonomy:
 
 
 def names(taxonomy: Taxonomy) -> list[str]:
-    return [one.name for one in taxonomy.all()]
+    return [category.name for category in taxonomy.all()]
 
 
 def code_of(refused: pytest.ExceptionInfo[Rejected]) -> tuple[str, str | None]:
@@ -125,7 +125,7 @@ def test_assignments_follow_renamed_categories_and_drop_deleted_ones() -> None:
     taxonomy, _ = rename_category(declared("a", "b", "c"), "a", "x", 2)
     taxonomy, _ = delete_category(taxonomy, "b", 3)
     before = [CategoryAssignment(name=name, confidence=0.9) for name in ("a", "b", "c", "never")]
-    assert [one.name for one in rename_assignments(before, taxonomy)] == ["c", "x"]
+    assert [assignment.name for assignment in rename_assignments(before, taxonomy)] == ["c", "x"]
 
 
 def test_assignment_to_the_old_and_the_new_name_is_one() -> None:
@@ -146,7 +146,9 @@ def test_renamed_category_takes_its_name_along() -> None:
     taxonomy, _ = rename_category(declared("a"), "a", "b", 2)
     taxonomy = declare_category(taxonomy, "a", "anew", 3)
     taxonomy, _ = rename_category(taxonomy, "a", "c", 4)
-    assert [one.name for one in rename_assignments([CategoryAssignment(name="a", confidence=0.9)], taxonomy)] == ["c"]
+    assert [
+        assignment.name for assignment in rename_assignments([CategoryAssignment(name="a", confidence=0.9)], taxonomy)
+    ] == ["c"]
 
 
 def rows(*values: tuple[float, ...]) -> Matrix:
@@ -209,12 +211,12 @@ CATEGORY = Category(
     summary="A model's words.",
     profile="default",
     anchors=(FIRST.memory_id, SECOND.memory_id),
-    rests_on={one.memory_id: one.content_hash for one in (FIRST, SECOND, SUMMARISED)},
+    rests_on={memory.memory_id: memory.content_hash for memory in (FIRST, SECOND, SUMMARISED)},
 )
 
 
 def by_id(*memories: Memory) -> dict[str, Memory]:
-    return {one.memory_id: one for one in memories}
+    return {memory.memory_id: memory for memory in memories}
 
 
 def test_category_is_current_while_its_memories_are_unchanged() -> None:

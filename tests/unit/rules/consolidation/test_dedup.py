@@ -14,8 +14,8 @@ def item(text: str, number: int = 0, claim: str | None = None) -> Memory:
 
 def merges(*items: Memory) -> list[tuple[str, str]]:
     """Pairs of duplicate and original texts."""
-    text_of = {one.memory_id: one.text for one in items}
-    pairs = find_duplicates(dedup_entry_of(one) for one in items)
+    text_of = {item.memory_id: item.text for item in items}
+    pairs = find_duplicates(dedup_entry_of(item) for item in items)
     return [(text_of[newer.memory_id], text_of[older.memory_id]) for newer, older in pairs]
 
 

@@ -90,12 +90,12 @@ def test_summary_is_bounded() -> None:
 def test_every_turn_is_evidence() -> None:
     sources = said("One.", "Three.", "Three four.")
     memory = distilled(list(reversed(sources)))
-    assert [(one.turn_id, one.start, one.end) for one in memory.evidence] == [
+    assert [(quotation.turn_id, quotation.start, quotation.end) for quotation in memory.evidence] == [
         ("t-0", 0, 4),
         ("t-1", 0, 6),
         ("t-2", 0, 11),
     ]
-    assert [one.memory_id for one in memory.evidence] == [source.memory_id for source in sources]
+    assert [quotation.memory_id for quotation in memory.evidence] == [source.memory_id for source in sources]
     assert memory.turn_id is None
     assert memory.conversation_id is None
     assert memory.role is None
@@ -147,7 +147,7 @@ def distillable_texts(words: SqliteLexicalIndex, *memories: Memory) -> list[str]
     for memory in memories:
         words.put(HERE, LexicalDocument(memory))
     text_of = {memory.memory_id: memory.text for memory in memories}
-    return [text_of[one] for one in list_distillable_turns(words.memory_columns(HERE, "ana"), SCOPE, "general")]
+    return [text_of[turn] for turn in list_distillable_turns(words.memory_columns(HERE, "ana"), SCOPE, "general")]
 
 
 def test_distillable_turns_are_of_scope_and_mode_oldest_first(words: SqliteLexicalIndex) -> None:
@@ -230,7 +230,8 @@ COURTESIES = {
 def cluster_sizes(texts: list[str]) -> list[int]:
     """The cluster sizes of turns with nearly equal vectors."""
     return [
-        len(one.sources) for one in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))
+        len(cluster.sources)
+        for cluster in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))
     ]
 
 
@@ -274,7 +275,7 @@ def test_summary_is_refused_once_a_turn_is_filtered_otherwise() -> None:
     turns = turns_of(EVERYWHERE, EVERYWHERE, EVERYWHERE)
     sources = [source_of(turn) for turn in turns]
     memory = distilled_memory(turns[0].scope, "ana", "general", sources, TEXT, confidence=0.9, run="r", at=START)
-    event = Distilled(run="r", memory=memory, sources={one.memory_id: one.content_hash for one in turns})
+    event = Distilled(run="r", memory=memory, sources={turn.memory_id: turn.content_hash for turn in turns})
     assert supersede_state(event, None, turns) == "due"
     filtered = [turns[0].model_copy(update={"visibility": PRIVATE}), *turns[1:]]
     assert supersede_state(event, None, filtered) == "refused"

@@ -3,7 +3,7 @@
 from typing import get_args
 
 import pytest
-from modestream_client.results import SECTIONS
+from modestream_client.assembled import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import SECTION_BUDGETS, allocate_remaining_tokens, scale_budgets
@@ -32,7 +32,7 @@ def test_every_interaction_mode_has_budgets() -> None:
         ("GENERAL", "recent_window", 8000),
     ],
 )
-def test_total_of_the_table_gives_the_table(mode: InteractionMode, section: str, tokens: int) -> None:
+def test_total_of_the_table_gives_the_table(mode: InteractionMode, section: Section, tokens: int) -> None:
     assert scale_budgets(mode, SUMS[mode])[section] == tokens
 
 

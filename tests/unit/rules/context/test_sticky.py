@@ -18,17 +18,17 @@ def visible_set(memories: Sequence[Memory], conversation: str | None = "c1", pro
     rows = [
         MemoryRow(
             number=place,
-            memory_id=one.memory_id,
+            memory_id=memory.memory_id,
             trait=place,
-            occurred_ms=one.occurred_ms,
-            source=one.source,
+            occurred_ms=memory.occurred_ms,
+            source=memory.source,
             length=3,
             importance=0.5,
-            superseded=one.superseded_by is not None,
+            superseded=memory.superseded_by is not None,
             space=None,
-            labels=label_memory(one).value,
+            labels=label_memory(memory).value,
         )
-        for place, one in enumerate(memories)
+        for place, memory in enumerate(memories)
     ]
     where = MemoryFilter("ana", {"user_id": ("ana",), "project_id": (project,)})
     return VisibleSet.of(MemoryColumns(rows, traits), where, conversation)

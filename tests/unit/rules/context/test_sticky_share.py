@@ -13,7 +13,7 @@ STICKY = sized((SAFETY, "salt", 200), (CORRECTION, "port", 200), (CONSTRAINT, "p
 
 
 def names(found: list[SizedSticky]) -> list[str]:
-    return [one.memory_id for one in found]
+    return [memory.memory_id for memory in found]
 
 
 def test_all_are_kept_within_a_third_of_the_budget() -> None:

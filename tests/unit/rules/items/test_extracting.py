@@ -146,7 +146,7 @@ def test_items_per_text_are_limited() -> None:
 
 
 def test_long_resource_gives_segments_that_name_it() -> None:
-    found = [one for one in extract_by_rules(shown(DOCUMENT)) if one.type == "document"]
+    found = [item for item in extract_by_rules(shown(DOCUMENT)) if item.type == "document"]
     assert found
     assert {(one.kind, one.resource, one.claim) for one in found} == {(None, "s3://b/minutes.txt", None)}
     assert all(one.text == DOCUMENT[one.start : one.end] for one in found)
@@ -199,7 +199,7 @@ def test_model_item_without_a_matching_quotation_is_dropped() -> None:
 def test_only_the_first_documents_are_searched_for_sentences(before: int, found: int) -> None:
     pages = [Resource(uri=f"s3://b/{n}", text="word " * 6000) for n in range(before)]
     memory = made("Here.", resources=(*pages, Resource(uri="s3://b/last", text="The deploy target is fly.io now.")))
-    assert sum(one.kind == "fact" for one in extract_by_rules(memory)) == found
+    assert sum(item.kind == "fact" for item in extract_by_rules(memory)) == found
 
 
 def test_quotation_from_a_resource_names_it() -> None:
@@ -219,7 +219,7 @@ def test_item_of_model_and_rules_keeps_the_text_of_the_rules() -> None:
     memory = made(DENSE)
     by_rules = extract_by_rules(memory)
     both = extract_items(memory, answered(("decision", "PostgreSQL", "use PostgreSQL for the ledger")))
-    assert [one.text for one in both] == [one.text for one in by_rules]
+    assert [one.text for one in both] == [item.text for item in by_rules]
     assert both[0].confidence == 0.9 > by_rules[0].confidence
 
 
@@ -268,7 +268,7 @@ def test_item_text_is_its_span_and_extraction_is_deterministic(text: str, attach
 
 @given(TEXTS)
 def test_items_of_a_text_do_not_overlap(text: str) -> None:
-    spans = sorted((one.start, one.end) for one in extract_by_rules(made(text)))
+    spans = sorted((item.start, item.end) for item in extract_by_rules(made(text)))
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 

@@ -85,7 +85,7 @@ def test_supports_of_turns_are_replaced_and_removed() -> None:
 def test_latest_supports_are_kept() -> None:
     turns = [made("a", number) for number in range(MAX_SUPPORTS + 5)]
     kept = replace_supports(None, (), map(support_from, reversed(turns)))
-    assert [one.memory_id for one in kept] == [turn.memory_id for turn in turns[5:]]
+    assert [memory.memory_id for memory in kept] == [turn.memory_id for turn in turns[5:]]
 
 
 def test_item_keeps_its_vector_while_its_text_stays() -> None:
@@ -109,7 +109,7 @@ def test_only_an_item_of_one_turn_has_a_conversation() -> None:
     assert both.turn_id is None
     assert both.conversation_id is None
     assert both.role is None
-    assert [one.memory_id for one in both.evidence] == [TURNS[0].memory_id, TURNS[1].memory_id]
+    assert [quotation.memory_id for quotation in both.evidence] == [TURNS[0].memory_id, TURNS[1].memory_id]
 
 
 def test_fewer_supports_of_long_texts_are_kept() -> None:
@@ -120,7 +120,7 @@ def test_fewer_supports_of_long_texts_are_kept() -> None:
         for turn in order:
             item = build_item("item", supports, turns[0], None) if supports else None
             supports = replace_supports(item, (), [support_from(turn)])
-        kept.append(tuple(one.memory_id for one in supports))
+        kept.append(tuple(support.memory_id for support in supports))
     assert kept[0] == kept[1] == tuple(turn.memory_id for turn in turns[-8:])
 
 
@@ -207,7 +207,7 @@ def item(memory_id: str, *given: Support, of: Memory) -> Memory:
 
 
 def is_due(of: Memory, found: list[Support], *items: Memory, forgotten: bool = False) -> bool:
-    by_id = {one.memory_id: one for one in items}
+    by_id = {item.memory_id: item for item in items}
     return is_due_by_rules(of, found, items, by_id.get, lambda _: forgotten)
 
 

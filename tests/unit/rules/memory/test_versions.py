@@ -40,7 +40,9 @@ def test_first_turn_is_version_one_with_itself_as_evidence() -> None:
     assert memory.speaker == "Ana"
     assert memory.metadata == {"a": [1]}
     assert memory.importance == 0.5
-    assert [(one.turn_id, one.start, one.end, one.resource) for one in memory.evidence] == [("t1", 0, 10, None)]
+    assert [
+        (quotation.turn_id, quotation.start, quotation.end, quotation.resource) for quotation in memory.evidence
+    ] == [("t1", 0, 10, None)]
     assert memory.embedding.status == "pending"
     assert memory.boundary == "u1"
 
@@ -48,7 +50,7 @@ def test_first_turn_is_version_one_with_itself_as_evidence() -> None:
 def test_evidence_counts_code_points_and_names_resources() -> None:
     shown = [{"uri": "a", "text": "\U0001f600é"}, {"uri": "b"}, {"uri": "c", "text": ""}]
     memory = after(None, turn("\U0001f600", turn_id="t", resources=shown), 0)
-    assert [(one.resource, one.end) for one in memory.evidence] == [(None, 1), ("a", 2)]
+    assert [(quotation.resource, quotation.end) for quotation in memory.evidence] == [(None, 1), ("a", 2)]
 
 
 def test_edit_keeps_id_and_time_and_counts_texts() -> None:

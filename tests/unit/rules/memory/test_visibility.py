@@ -146,7 +146,7 @@ def test_memory_view_hides_internal_fields() -> None:
 def test_versions_are_numbered_and_the_current_one_marked() -> None:
     shown = build_memory_view(MEMORY)
     assert shown["version"] == 2
-    assert [(one["version"], one["current"], one["text_hash"]) for one in shown["versions"]] == [
+    assert [(version["version"], version["current"], version["text_hash"]) for version in shown["versions"]] == [
         (1, False, "a"),
         (2, True, "b"),
     ]

@@ -243,7 +243,9 @@ def test_former_serves_while_a_memory_has_its_vector_alone(
     embeddings: list[Embedding], digest: str | None, expected: bool
 ) -> None:
     declared = declaring(declaring(ModeDeclarations(), "a"), "b")
-    columns = columns_of(*(made("x", number, mode="code", embedding=one) for number, one in enumerate(embeddings)))
+    columns = columns_of(
+        *(made("x", number, mode="code", embedding=embedding) for number, embedding in enumerate(embeddings))
+    )
     assert awaits_declared(columns, declared, code(declared), digest) is expected
 
 

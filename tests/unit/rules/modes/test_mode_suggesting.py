@@ -105,7 +105,7 @@ def test_linkage_partitions_rows_into_dissimilar_groups(count: int, near: float,
     groups = cluster_by_average_linkage(rows, near)
     assert sorted(place for group in groups for place in group) == list(range(2 * count))
     means = [rows[group].mean(axis=0) for group in groups]
-    pairs = [(one, other) for place, one in enumerate(means) for other in means[:place]]
+    pairs = [(mean, other) for place, mean in enumerate(means) for other in means[:place]]
     assert all(float(one @ other) < near + 1e-5 for one, other in pairs)
 
 
@@ -151,7 +151,7 @@ def segment_texts(*memories: Memory, limit: int = 100) -> list[list[str]]:
         superseded = one.superseded_by is not None
         rows.append(MemoryRow(number, one.memory_id, key, one.occurred_ms, one.source, 3, 0.5, superseded, None))
     columns = MemoryColumns(rows, {key: trait for trait, key in traits.items()})
-    texts = {one.memory_id: one.text for one in memories}
+    texts = {memory.memory_id: memory.text for memory in memories}
     return [[texts[memory_id] for memory_id in segment] for segment in split_segments(columns, limit)]
 
 

@@ -32,12 +32,12 @@ def edited(*edits: dict[str, Any], topology: Topology = DEFAULT_TOPOLOGY, availa
 
 
 def names(topology: Topology, pipeline: str = "memorize") -> list[str]:
-    return [one.step_id.split(".")[1] for one in topology.of(pipeline)]
+    return [step.step_id.split(".")[1] for step in topology.of(pipeline)]
 
 
 def test_pipelines_of_the_release_are_valid() -> None:
     check_topology(DEFAULT_TOPOLOGY, INSTALLED.contract, Available())
-    assert [one.step_id for one in DEFAULT_TOPOLOGY.steps()] == list(BUILT_IN)
+    assert [step.step_id for step in DEFAULT_TOPOLOGY.steps()] == list(BUILT_IN)
 
 
 def test_step_is_inserted_after_and_before() -> None:

@@ -164,8 +164,8 @@ def test_project_with_its_own_general_gets_a_second_search() -> None:
 
 
 def memory_columns(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
-    kinds = dict.fromkeys(one[0] for one in memories)
-    traits = {place: Trait(one, None, None) for place, one in enumerate(kinds)}
+    kinds = dict.fromkeys(memory[0] for memory in memories)
+    traits = {place: Trait(kind, None, None) for place, kind in enumerate(kinds)}
     places = list(kinds)
     rows = [
         MemoryRow(number, f"m{number}", places.index(one), occurred_ms, number, 5, 0.5, superseded, None)

@@ -14,7 +14,7 @@ def uncut(*numbers: int) -> Postings:
 def cut(masks: dict[int, int]) -> Postings:
     """Return a term's postings by number, with the passages that have it; 0 for an uncut text."""
     numbers = np.array(sorted(masks), np.int64)
-    return Postings(numbers, np.ones(len(numbers), np.int64), np.array([masks[one] for one in numbers], np.int64))
+    return Postings(numbers, np.ones(len(numbers), np.int64), np.array([masks[number] for number in numbers], np.int64))
 
 
 def shares(*postings: Postings) -> list[float]:

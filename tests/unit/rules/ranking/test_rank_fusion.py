@@ -61,7 +61,7 @@ def found(*cosines: float) -> list[Scored]:
 
 
 def scores(cosines: list[float], count: int) -> list[float]:
-    return [one.score for one in normal_scores(found(*cosines), count)]
+    return [score.score for score in normal_scores(found(*cosines), count)]
 
 
 def test_normal_scores_match_published_tables() -> None:
@@ -89,7 +89,7 @@ def test_equal_cosines_share_a_rank() -> None:
 
 
 def test_normal_scores_keep_order_and_accept_no_results() -> None:
-    assert [one.memory_id for one in normal_scores(found(0.5, 0.4), 9)] == ["m0", "m1"]
+    assert [score.memory_id for score in normal_scores(found(0.5, 0.4), 9)] == ["m0", "m1"]
     assert normal_scores([], 0) == normal_scores([], 7) == []
 
 
@@ -276,10 +276,20 @@ def columns_in_languages() -> MemoryColumns:
     memories = [made(text, number) for number, text in enumerate((ENGLISH, SPANISH, SHORT, JAPANESE))]
     rows = [
         MemoryRow(
-            number, IDS[number], 0, one.occurred_ms, one.source, 3, 0.5, False, "s", language, int(label_memory(one))
+            number,
+            IDS[number],
+            0,
+            memory.occurred_ms,
+            memory.source,
+            3,
+            0.5,
+            False,
+            "s",
+            language,
+            int(label_memory(memory)),
         )
-        for number, one in enumerate(memories)
-        for language in [detect_language(tokenize(one.text))]
+        for number, memory in enumerate(memories)
+        for language in [detect_language(tokenize(memory.text))]
     ]
     return MemoryColumns(rows, {0: Trait.of(memories[0])})
 
@@ -343,7 +353,7 @@ def test_merge_breaks_ties_by_id(columns_in_languages: MemoryColumns) -> None:
         bias=0.0,
         limit=2,
     )
-    assert [one.memory_id for one in found] == ["japanese", "short"]
+    assert [memory.memory_id for memory in found] == ["japanese", "short"]
 
 
 def test_cross_lingual_bias_is_never_negative() -> None:

@@ -135,7 +135,7 @@ def test_scores_of_a_hit_are_within_0_and_1() -> None:
         LinearModel(0.0, {}), dense=np.array([-0.3, 1.2, 0.5, 0.0]), maxsim=np.array([0.1, 0.9, 0.2, 1.1])
     )
     scores = [explanation.scores(place).model_dump() for place in range(4)]
-    assert all(0 <= value <= 1 for one in scores for value in one.values())
+    assert all(0 <= value <= 1 for score in scores for value in score.values())
     assert scores[0]["dense"] == 0
     assert scores[1]["dense"] == 1
     assert scores[1]["late"] == 0.9
