@@ -17,7 +17,6 @@ LOGIN = learned("The login fails with a 500.", 2, "error")
 
 
 def after(*events: Learned, start: Intention = NOTHING) -> Intention:
-    """Return the intention after these events."""
     return reduce(apply_learned, events, start)
 
 

@@ -45,7 +45,6 @@ def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
 
 
 def with_items(turn: Memory, *items: Memory) -> Memory:
-    """Return the turn with these items."""
     return turn.model_copy(update={"items": tuple(item.memory_id for item in items)})
 
 

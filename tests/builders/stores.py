@@ -35,7 +35,6 @@ def fake_stores(
 
 
 def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: bool = False) -> Remember:
-    """Return `Remember` over the stores of a partition."""
     spaces = VectorSpaces(stores.modes, embedders)
     return Remember(
         stores.memories,

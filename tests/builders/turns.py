@@ -24,7 +24,6 @@ def turn_fields(content: object = "The deploy target is fly.io now.", **changes:
 
 
 def turn(content: str = "The deploy target is fly.io now.", **changes: Any) -> Turn:
-    """Return a valid turn."""
     return Turn.model_validate_json(json.dumps(turn_fields(content, **changes)))
 
 

@@ -19,7 +19,6 @@ class FakeClock:
         return self._steady_s
 
     def forward(self, seconds: float) -> None:
-        """Advance the clock."""
         self._now += timedelta(seconds=seconds)
         self._steady_s += seconds
 

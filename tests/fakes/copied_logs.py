@@ -22,7 +22,6 @@ class FakeLogSource:
         self.logs: defaultdict[LogPartition, list[Record]] = defaultdict(list)
 
     def add(self, log: Log, partition: int, timestamp_ms: int, key: str, value: bytes) -> Record:
-        """Append a record."""
         several = self.logs[log, partition]
         record = Record(log, partition, len(several), timestamp_ms, key.encode(), value)
         several.append(record)

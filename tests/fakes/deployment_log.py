@@ -34,6 +34,5 @@ class FakeDeploymentLog:
         return {key: [*values] for key, values in self._values.items() if values}
 
     async def write(self, key: bytes, record: BaseModel) -> None:
-        """Append a record."""
         self.before_write()
         self.put(key, record)

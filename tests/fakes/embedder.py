@@ -84,7 +84,6 @@ class FakeEmbedder:
         return self.query_with(self._query_prefix, text)
 
     async def passage_with(self, prefix: str, text: str) -> Encoded:
-        """Embed a passage with this prefix."""
         if self.unloaded:
             raise ModelMissing("the embedder is being loaded")
         self.passages.append(text)
@@ -94,7 +93,6 @@ class FakeEmbedder:
             return Encoded(pooled, self._tokens.of_passage(text, spans, states) if self._tokens else NO_TOKENS)
 
     def query_with(self, prefix: str, text: str) -> Encoded:
-        """Embed a query with this prefix."""
         if self.unloaded:
             raise Unavailable("the embedder is being loaded")
         self.queries.append(text)

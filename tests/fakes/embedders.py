@@ -31,7 +31,6 @@ class FakeModel(FakeEmbedder):
         return await (super().passage(text) if prefix is None else self.passage_with(prefix, text))
 
     async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
-        """Embed a query."""
         return await super().query(text) if prefix is None else self.query_with(prefix, text)
 
 

@@ -47,7 +47,6 @@ class FakeLanguageModel:
         self.become("ok")
 
     def become(self, behaviour: Behaviour) -> None:
-        """Set the behaviour."""
         self._behaviour = behaviour
         if behaviour == "down":
             self._up.clear()

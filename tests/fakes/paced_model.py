@@ -34,7 +34,6 @@ class PacedModel(FastembedModel):
         return super().run(prepared)
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a query."""
         self._query_is_under_way = True
         self._first_query.set()
         self._overlap.wait(MAX_QUERY_S)

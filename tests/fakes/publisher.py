@@ -30,7 +30,6 @@ class FakePublisher:
         self._open.set()
 
     def to(self, topic: str) -> list[Outgoing]:
-        """Return the messages for a topic."""
         return [out for out in self.sent if out.topic == topic]
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
@@ -41,7 +40,6 @@ class FakePublisher:
         return self._written()
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
-        """Record a reply."""
         self.replies.append(out)
         return self._taken()
 

@@ -34,7 +34,6 @@ class RejectingEmbedders(FakeEmbedders):
     """Embedders that reject one text."""
 
     def of(self, mode: Mode) -> Embedder:
-        """Return the embedder of a mode."""
         return RejectingEmbedder(super().of(mode))
 
 

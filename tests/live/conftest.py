@@ -72,13 +72,11 @@ def prefix() -> str:
 
 @pytest.fixture
 async def service(live_broker: RunningBroker, prefix: str) -> AsyncIterator[StandIn]:
-    """A stand-in for the service."""
     async with standing_in(live_broker.bootstrap, prefix) as running:
         yield running
 
 
 @pytest.fixture
 async def memory(live_broker: RunningBroker, service: StandIn) -> AsyncIterator[MemoryClient]:
-    """A client of the stand-in."""
     async with connected(live_broker, service) as client:
         yield client

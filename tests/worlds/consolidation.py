@@ -25,5 +25,4 @@ async def consolidate(pipeline: InMemoryPipeline, mode: str | None = None, **sco
 
 
 def of_origin(pipeline: InMemoryPipeline, origin: str) -> list[Memory]:
-    """Return the memories of an origin."""
     return [memory for memory in pipeline.memories.all() if memory.origin == origin]

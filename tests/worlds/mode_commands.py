@@ -8,7 +8,6 @@ from tests.worlds.in_memory_requests import Json, turn_message
 
 
 async def declare(pipeline: InMemoryPipeline, name: str, embedder: str = "tiny32", **more: Any) -> Json:
-    """Declare a mode and return it."""
     reply = await pipeline.command("declare_mode", name=name, embedder=embedder, **more)
     assert reply["status"] == "ok", reply
     return dict(reply["result"])
@@ -40,7 +39,6 @@ async def count_vectors(pipeline: InMemoryPipeline) -> Counter[str]:
 
 
 def code_of(reply: Json) -> str:
-    """Return the code of an error reply."""
     return str(reply["error"]["code"])
 
 

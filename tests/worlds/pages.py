@@ -22,7 +22,6 @@ class OneCaller:
         self._caller = caller
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
-        """Return the caller."""
         return self._caller
 
 

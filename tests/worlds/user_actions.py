@@ -173,7 +173,6 @@ class ActionRunner:
             await self._command("forget", one.scope["project_id"], memory_id=one.memory_id)
 
     async def forget_turn(self, number: int) -> None:
-        """Forget a turn by its id."""
         if turns := self._said():
             one = turns[number % len(turns)]
             named = {"turn_id": one.turn_id, "conversation_id": one.conversation_id}
@@ -181,14 +180,12 @@ class ActionRunner:
             self._expect_forgotten([one.memory_id])
 
     async def forget_conversation(self, conversation: int, project: int) -> None:
-        """Forget a conversation."""
         name = CONVERSATIONS[conversation]
         ids = [turn for turn in self._said(project) if turn.conversation_id == name]
         await self._command("forget", PROJECTS[project], conversation_id=name)
         self._expect_forgotten(one.memory_id for one in ids)
 
     async def forget_project(self, project: int) -> None:
-        """Forget a project."""
         ids = [memory.memory_id for memory in self._said(project)]
         await self._command("forget", PROJECTS[project], project=True)
         self._expect_forgotten(ids)

@@ -36,7 +36,6 @@ def _quantisation(params: grpc.VectorParams) -> edge.ScalarQuantizationConfig | 
 
 
 def edge_point(point: grpc.PointStruct) -> edge.Point:
-    """Return a point to write."""
     vectors: Any = (
         _numbers(point.vectors.vector)
         if point.vectors.HasField("vector")
@@ -59,7 +58,6 @@ def plain(value: grpc.Value) -> Any:
 
 
 def message_of(value: Any) -> grpc.Value:
-    """Return a plain value as a message."""
     if isinstance(value, dict):
         return grpc.Value(struct_value=grpc.Struct(fields={key: message_of(one) for key, one in value.items()}))
     if isinstance(value, float):
@@ -129,7 +127,6 @@ def field_index(request: grpc.CreateFieldIndexCollection) -> edge.UpdateOperatio
 
 
 def scored_message(point: edge.ScoredPoint) -> grpc.ScoredPoint:
-    """Return a hit."""
     fields = {key: message_of(value) for key, value in (point.payload or {}).items()}
     return grpc.ScoredPoint(id=grpc.PointId(uuid=str(point.id)), score=point.score, payload=fields)
 

@@ -74,7 +74,6 @@ class Store:
         return True
 
     def point_alias(self, alias: str, name: str) -> None:
-        """Set an alias."""
         self.shard(name)
         self.aliases[alias] = name
         staged = self._root / "aliases.new"

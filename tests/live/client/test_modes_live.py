@@ -30,7 +30,6 @@ class ModeUser:
     user_id: str
 
     async def command(self, name: str, project: str = "default", /, **arguments: Any) -> Json:
-        """Return the result of a command."""
         return await self.client.command(name, arguments, user_id=self.user_id, project_id=project)
 
     async def say(self, text: str, mode: str | None = None, project: str = "default") -> str:

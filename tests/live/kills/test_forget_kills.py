@@ -48,7 +48,6 @@ async def remember_turns(client: MemoryClient, user: str, count: int) -> list[An
 
 
 async def eligible(client: MemoryClient, user: str) -> int:
-    """Count the memories of a user."""
     health = await client.command("health", user_id=user)
     return int(health["modes"]["general"]["eligible"])
 

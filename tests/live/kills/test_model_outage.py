@@ -43,7 +43,6 @@ class ConversationTurn:
 
     @property
     def user_id(self) -> str:
-        """The user of the turn."""
         return USERS[self.number % len(USERS)]
 
     @property
@@ -101,7 +100,6 @@ class Conversation:
         return (shown["understanding"], shown["embedding"]["status"]) == ("model", "ready")
 
     async def shown(self, turn: ConversationTurn) -> dict[str, Any]:
-        """Return the record of a turn."""
         memory_id = self.accepted[turn].memory_id
         return await self.client.command("get_memory", {"memory_id": memory_id}, user_id=turn.user_id)
 

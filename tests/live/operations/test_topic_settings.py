@@ -12,7 +12,6 @@ from tests.worlds.live.broker import RunningBroker
 
 
 async def settings_of(broker: RunningBroker, topic: str) -> dict[str, str]:
-    """Return all settings of a topic."""
     admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
     await admin.start()
     try:

@@ -29,7 +29,6 @@ def read_committed(
 
 
 def turn(content: str, user: str) -> bytes:
-    """Return a turn of a user."""
     message = {"schema": "turn.v1", "scope": {"user_id": user}, "conversation_id": "c1", "role": "user"}
     return json.dumps({**message, "content": content}).encode()
 
@@ -58,7 +57,6 @@ async def texts(client: MemoryClient) -> set[str]:
 
 
 def lag(worker: Worker) -> dict[str, int]:
-    """Return the lag by topic."""
     return {topic: lag for topic, lag in worker.health().get("lag", {"unknown": 1}).items() if lag}
 
 

@@ -17,7 +17,6 @@ async def remember_daily(pipeline: InMemoryPipeline, *texts: str) -> None:
 
 
 async def consolidate_items(pipeline: InMemoryPipeline) -> list[Json]:
-    """Consolidate and return the changes of items."""
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     reply = await pipeline.ask(pipeline.names.consolidate, trigger)
     assert reply["status"] == "ok", reply

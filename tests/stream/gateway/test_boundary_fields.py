@@ -51,7 +51,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pages(service: MemoryService) -> Sequence[BaseRoute]:
-    """Return the routes of the pages."""
     return page_routes(service, TENANTS, SignIn(OpenCallers(), None, Sessions(b"a secret of thirty-two characters")))
 
 

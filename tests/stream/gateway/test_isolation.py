@@ -27,7 +27,6 @@ def keys(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def gateway(tmp_path: Path, keys: Path) -> AsyncIterator[GuardedGateway]:
-    """A gateway with these keys."""
     async with pipeline_with_grants(tmp_path).running() as pipeline, gateway_of(pipeline, keys) as running:
         yield running
 

@@ -21,7 +21,6 @@ LISBON = "My flight to Lisbon is on Friday."
 async def declare(
     pipeline: InMemoryPipeline, name: str = "health", description: str = HEALTH, **how: Any
 ) -> dict[str, Any]:
-    """Declare a category."""
     result: dict[str, Any] = (await pipeline.command("declare_category", name=name, description=description, **how))[
         "result"
     ]
@@ -36,13 +35,11 @@ async def remember_turns(pipeline: InMemoryPipeline, *texts: str, **fields: Any)
 
 
 async def get_category(pipeline: InMemoryPipeline, name: str = "health", **how: Any) -> dict[str, Any]:
-    """Return a category."""
     result: dict[str, Any] = (await pipeline.command("get_category", name=name, **how))["result"]
     return result
 
 
 async def list_categories(pipeline: InMemoryPipeline, **how: Any) -> dict[str, Any]:
-    """Return all categories."""
     result: dict[str, Any] = (await pipeline.command("list_categories", **how))["result"]
     return result
 

@@ -50,7 +50,6 @@ def assigned_names(pipeline: InMemoryPipeline) -> set[str]:
 
 
 def item_of(pipeline: InMemoryPipeline, text: str) -> Memory:
-    """Return the item with this text."""
     [item] = [memory for memory in pipeline.memories.all() if memory.origin == "extracted" and memory.text == text]
     return item
 

@@ -30,7 +30,6 @@ async def vectors(pipeline: InMemoryPipeline) -> set[str]:
 
 
 async def forget_user(pipeline: InMemoryPipeline) -> Json:
-    """Forget all memories of the user."""
     return await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": {"user": True}})
 
 

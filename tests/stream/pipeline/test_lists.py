@@ -13,7 +13,6 @@ Json = dict[str, Any]
 
 
 async def texts(pipeline: InMemoryPipeline, **fields: Any) -> list[str]:
-    """Return the texts of a page of memories."""
     reply = await pipeline.list_page(**fields)
     assert reply["status"] == "ok", reply
     return [item["text"] for item in reply["result"]["items"]]

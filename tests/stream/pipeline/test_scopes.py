@@ -24,7 +24,6 @@ class AgentScopePipeline(InMemoryPipeline):
     """A pipeline whose memories belong to a user and an agent."""
 
     async def remember_as(self, agent: str, text: str, turn_id: str) -> Json:
-        """Publish a turn of an agent."""
         turn = {"schema": "turn.v1", "turn_id": turn_id, "scope": {"user_id": "u1", "agent_id": agent}}
         return await self.ask(self.names.turns, {**turn, "conversation_id": "c1", "role": "user", "content": text})
 

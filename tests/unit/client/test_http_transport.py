@@ -32,7 +32,6 @@ class Gateway:
         self.asked: list[httpx.Request] = []
 
     def client(self, **how: Any) -> HttpMemoryClient:
-        """Return a client of it."""
         connections = httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
         return HttpMemoryClient("http://gateway/", **{"user_id": "u1", "client": connections, **how})
 

@@ -85,7 +85,6 @@ def build_wheel(directory: Path) -> str:
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> zipfile.ZipFile:
-    """The built wheel."""
     return zipfile.ZipFile(tmp_path / build_wheel(tmp_path))
 
 

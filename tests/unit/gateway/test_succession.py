@@ -38,7 +38,6 @@ class KnownRecord:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Follow nothing."""
         yield
 
     async def until_ended(self) -> None:

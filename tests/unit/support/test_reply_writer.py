@@ -76,7 +76,6 @@ async def writer(monkeypatch: pytest.MonkeyPatch, broker: Broker, meters: Meters
 
 
 def reply(topic: str, value: bytes = b"{}") -> Outgoing:
-    """Return a reply to a topic."""
     return Outgoing(topic, b"ana", value)
 
 

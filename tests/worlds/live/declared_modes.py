@@ -84,7 +84,6 @@ class Declarations:
         return ModeCommand("declare_mode", arguments, holds)
 
     def rename(self) -> ModeCommand:
-        """Rename a mode."""
         mode, name = self._own(), self._name()
 
         def holds() -> None:
@@ -104,7 +103,6 @@ class Declarations:
         return ModeCommand("declare_mode", {"name": mode.name, "embedder": embedder}, holds)
 
     def delete_and_forget(self) -> ModeCommand:
-        """Delete a mode and forget its memories."""
         return self._delete(self._own(), None)
 
     def delete_and_move(self) -> ModeCommand:

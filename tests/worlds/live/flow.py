@@ -33,17 +33,14 @@ class FlowTurn:
 
     @property
     def user_id(self) -> str:
-        """The user of the turn."""
         return f"u{self.number % USERS}"
 
     @property
     def turn_id(self) -> str:
-        """The id of the turn."""
         return f"t-{self.number}"
 
     @property
     def content(self) -> str:
-        """The text of the turn."""
         return f"The box {self.word} was put on the shelf in the hall."
 
 

@@ -29,7 +29,6 @@ class Gateway:
         self.process = spawn("gateway", self.log, self._environment)
 
     def kill(self) -> None:
-        """Kill the process."""
         self.process.kill()
         self.process.wait()
 

@@ -65,7 +65,6 @@ async def remember_layers(client: MemoryClient, user: str) -> list[str]:
 
 
 async def consolidate(client: MemoryClient, user: str) -> Json:
-    """Consolidate a user's memories."""
     scope = {"user_id": user, "project_id": "default"}
     reply, _ = await client.request("consolidate", {"schema": "consolidate.v1", "scope": scope, "mode": None})
     assert reply.result is not None

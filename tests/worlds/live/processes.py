@@ -83,7 +83,6 @@ class Worker:
         return health
 
     def metrics(self) -> str:
-        """Return the page of metrics."""
         with urlopen(f"http://127.0.0.1:{int(self._port_file.read_text())}/metrics", timeout=5) as page:
             return str(page.read().decode())
 
@@ -93,7 +92,6 @@ class Worker:
         return set(page["partitions"]) if page and not page["recovering"] else set()
 
     async def kill(self) -> None:
-        """Kill the process."""
         self._process.send_signal(signal.SIGKILL)
         await asyncio.to_thread(self._process.wait)
 
@@ -135,7 +133,6 @@ class Deployment:
 
     @property
     def topics(self) -> Topics:
-        """The topic names."""
         return topics_with_prefix(self.prefix)
 
     @property

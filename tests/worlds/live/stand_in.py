@@ -38,12 +38,10 @@ class ReceivedRecord:
 
 
 def ok(result: Json, **more: Any) -> Json:
-    """Return a reply with a result."""
     return {"schema": "reply.v1", "status": "ok", "result": result, "warnings": [], **more}
 
 
 def error(code: str, message: str, field: str | None = None) -> Json:
-    """Return a reply with an error."""
     return {"schema": "reply.v1", "status": "error", "error": {"code": code, "message": message, "field": field}}
 
 
@@ -162,6 +160,5 @@ async def standing_in(bootstrap: str, prefix: str) -> AsyncIterator[StandIn]:
 
 @asynccontextmanager
 async def connected(broker: RunningBroker, service: StandIn, **how: Any) -> AsyncIterator[MemoryClient]:
-    """Yield a client of the stand-in."""
     async with MemoryClient(broker.bootstrap, **{"user_id": "u1", "topic_prefix": service.prefix, **how}) as client:
         yield client

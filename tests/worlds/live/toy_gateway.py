@@ -8,7 +8,6 @@ class Ready(BaseHTTPRequestHandler):
     """Answers 200."""
 
     def do_GET(self) -> None:
-        """Answer a GET."""
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()

@@ -56,7 +56,6 @@ class Nowhere(asyncio.WriteTransport):
         self._reader = reader
 
     def write(self, _data: object) -> None:
-        """Die."""
         asyncio.get_running_loop().call_soon(self._reader.connection_lost, None)
 
 

@@ -15,7 +15,6 @@ from tests.fakes.vector_indexes import SPACE, X, ids, memory, point, vector
 
 
 def of(partition: int, *numbers: int) -> list[Point]:
-    """Return points of a user of this partition."""
     return [point(number, partition=partition, boundary=f"u{partition}") for number in numbers]
 
 

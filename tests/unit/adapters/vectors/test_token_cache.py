@@ -32,7 +32,6 @@ class CountingStore(PackedVectors):
         self.asked: list[str] = []
 
     def rows(self, space: VectorSpace, boundary: str, memory_ids: Sequence[str]) -> list[bytes | None]:
-        """Read rows."""
         self.asked += memory_ids
         return super().rows(space, boundary, memory_ids)
 
@@ -45,7 +44,6 @@ def made(number: int, version: int = 0) -> Point:
 
 
 def put(store: PackedVectors, *points: Point) -> None:
-    """Write points."""
     store.put(SPACE.collection, [(point, pack_point(SPACE.fingerprint, point)) for point in points])
 
 

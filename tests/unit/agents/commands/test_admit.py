@@ -16,7 +16,6 @@ from streams.adapters.policy_file import PolicyFile
 
 
 def asking(projects: Any = "default", top_k: int = 10) -> RetrieveRequest:
-    """Return a retrieve request."""
     return RetrieveRequest.model_validate(
         {"scope": {"user_id": "u", "project_id": projects}, "query": "q", "top_k": top_k}
     )
@@ -59,7 +58,6 @@ GRANTS = {
 
 
 def admitted(principal: str, command: str, project: str = "p1", /, **arguments: Any) -> Command:
-    """Admit a command of a principal."""
     message = Command(command=command, scope=Scope(user_id="u", project_id=project), arguments=arguments)
     admit = Admit(PolicyFile(Policy.model_validate({"principals": GRANTS})))
     result: Command = admit.admit(message, "manage", principal)

@@ -29,7 +29,6 @@ def library(words: SqliteLexicalIndex) -> ContextHarness:
 
 
 def superseded_item(turn: Memory, text: str, **fields: Any) -> Memory:
-    """Return a superseded item of a turn."""
     start = turn.text.index(text)
     span = Evidence(turn_id=turn.turn_id or "", start=start, end=start + len(text), memory_id=turn.memory_id)
     item = Item(kind="constraint", valid_until=START + timedelta(days=1))

@@ -48,7 +48,6 @@ class Action:
         return f"{self.name}({', '.join(words)}) x {self.times}"
 
     def run_on(self, harness: LifecycleHarness) -> None:
-        """Perform the action."""
         for _ in range(self.times):
             getattr(harness, self.name)(*self.arguments, **dict(self.named))
 

@@ -34,7 +34,6 @@ class IntendHarness:
         self.offset = 0
 
     def at(self, partition: int) -> Intend:
-        """Return the agent of a partition."""
         return Intend(at_partition(self.table, partition), at_partition(self.memories, partition), FakeClock())
 
     def learn(self, event: Learned) -> Learned:
@@ -60,7 +59,6 @@ class IntendHarness:
         self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), self.offset)
 
     def goals(self) -> list[str]:
-        """Return the open goals."""
         return [entry.text for entry in self.intend.get(SCOPE).open_entries("goals")]
 
 

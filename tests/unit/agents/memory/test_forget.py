@@ -35,7 +35,6 @@ class ForgetHarness:
         self.store("z1", 9, conversation_id="a", project="p1", user="ben")
 
     def store(self, text: str, number: int, **fields: Any) -> Memory:
-        """Store a memory with a vector."""
         return self.write(made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields}))
 
     def write(self, memory: Memory) -> Memory:
@@ -62,7 +61,6 @@ class ForgetHarness:
         return [memory.text for memory, _ in (taken if steps is None else [next(taken) for _ in range(steps)])]
 
     def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
-        """Return the steps of a change that forgets."""
         change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
         for memory, events in self.agent.changed(change):
             for event in forgettings(events):

@@ -31,7 +31,6 @@ def classified(harness: RememberHarness, said: TurnResult, interaction: Interact
 
 
 def correct(harness: RememberHarness, memory: Memory, mode: InteractionMode = "LEARNING", **fields: Any) -> list[Any]:
-    """Correct a memory, and return the steps."""
     known: dict[str, Any] = {"scope": SCOPE, "action": "correct", "memory_id": memory.memory_id, "at": NOW}
     return list(harness.agent.changed(Change(interaction_mode=mode, **(known | fields))))
 

@@ -81,7 +81,6 @@ class ChangesHarness:
         return memory
 
     def modes_of(self, *memory_ids: str) -> list[str]:
-        """Return the modes of memories."""
         return [self.memory(memory_id).mode for memory_id in memory_ids]
 
     def change(self, by: str = "p1", /, **fields: Any) -> dict[str, DerivedEvent]:
@@ -90,7 +89,6 @@ class ChangesHarness:
         return {memory.memory_id: event for memory, event in self.steps(change)}
 
     def steps(self, change: Change) -> Iterator[tuple[Memory, DerivedEvent]]:
-        """Apply a change and return its steps."""
         for memory, events in self.agent.changed(change):
             if memory is not None:
                 yield memory, next((event for event in events if isinstance(event, Remembered | Forgotten)), None)

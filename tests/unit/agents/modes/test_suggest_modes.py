@@ -42,7 +42,6 @@ class SuggestHarness(RetrievalHarness):
             await self.remember(made(text, start + number, conversation_id=f"mixed-{number}", **fields))
 
     async def report(self, user: str = "ana") -> dict[str, Any]:
-        """Return the result."""
         command = Command(command="suggest_modes", scope=Scope(user_id=user))
         result = await self.suggest.suggest_modes(command, 1)
         assert result.change is None

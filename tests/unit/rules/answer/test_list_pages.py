@@ -12,13 +12,11 @@ from schemas.messages.lists import ListRequest
 
 
 def asking(user: str = "ana", **fields: Any) -> ListRequest:
-    """Return a list request."""
     scope = {"user_id": user, "project_id": "*"}
     return ListRequest.model_validate({"scope": scope, "what": "memories", **fields})
 
 
 def cursor_of(request: ListRequest) -> Cursor:
-    """Return a cursor of a request."""
     return Cursor(
         request=request_digest(request), began=3, changes=(4, 0, 0, 0), time_us=-5, key="\u00fc\u20ac", total=None
     )

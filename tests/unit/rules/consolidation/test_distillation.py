@@ -143,7 +143,6 @@ def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
 
 
 def distillable_texts(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
-    """The texts of the distillable turns."""
     for memory in memories:
         words.put(HERE, LexicalDocument(memory))
     text_of = {memory.memory_id: memory.text for memory in memories}

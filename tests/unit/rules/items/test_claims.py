@@ -98,7 +98,6 @@ def item_of(name: str, *claims_by_minute: tuple[int, str | None]) -> Memory:
 
 
 def claims_by_key(*items: Memory) -> dict[str, Claim]:
-    """Return the claims of these items."""
     claims: dict[str, Claim] = {}
     for item in items:
         for key, one in claims_of(item).items():
@@ -107,7 +106,6 @@ def claims_by_key(*items: Memory) -> dict[str, Claim]:
 
 
 def successor_id(item: Memory, *others: Memory) -> str | None:
-    """Return the id of an item's successor."""
     next_one = successor(item, claims_by_key(item, *others))
     return next_one and next_one.memory_id
 

@@ -29,7 +29,6 @@ TEXTS = ("The port is 81.", "The port is 81!", "the port is 81")
 
 
 def support_from(turn: Memory, text: str | None = None, confidence: float = 0.5, start: int = 0) -> Support:
-    """Return a support of an item from a turn."""
     said = turn.text if text is None else text
     found = ExtractedItem("fact", "semantic", said, start, start + len(said), None, confidence, 0.5, None, (), ())
     [support] = supports_of(turn, [found])
