@@ -6,9 +6,8 @@ MODESTREAM_TEST_QDRANT_URL is set.
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,12 @@ from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
 from tests.builders.spaces import space_of
-from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, vector
+from tests.fakes.vector_indexes import EVERYTHING, QUIET, SPACE, X, ids, memory, point, vector
 
 pytestmark = QUIET
 
 HALF = 2.0**-11
 """The error of a number that is stored with 16 bits, as a share of it."""
-
-
-@pytest.fixture(params=KINDS)
-async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    async with opened(request.param, tmp_path) as opened_index:
-        yield opened_index
 
 
 async def test_unwritten_space_is_empty_and_has_no_collection(index: VectorIndex) -> None:

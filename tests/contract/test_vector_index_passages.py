@@ -3,9 +3,8 @@
 Token vectors are an embedder's, in 128ths and shorter than 1: the embedded index keeps passages with such ones only.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from agents.ports.vector_index import PASSAGES_READ, VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.builders.spaces import space_of
-from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, vector
+from tests.fakes.vector_indexes import EVERYTHING, QUIET, X, ids, memory, point, vector
 
 pytestmark = QUIET
 
@@ -27,12 +26,6 @@ HALF = 2.0**-10
 """The error of a cosine of vectors that are stored with 16 bits a number."""
 
 Tokens = Sequence[Sequence[tuple[float, float]]]
-
-
-@pytest.fixture(params=KINDS)
-async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    async with opened(request.param, tmp_path) as opened_index:
-        yield opened_index
 
 
 def rows(*numbers: tuple[float, float]) -> Matrix:

@@ -1,9 +1,8 @@
 """What every vector index does with token vectors: store them and rank by MaxSim."""
 
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.builders.spaces import space_of
-from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point
+from tests.fakes.vector_indexes import EVERYTHING, QUIET, X, ids, memory, point
 
 pytestmark = QUIET
 
@@ -21,12 +20,6 @@ WIDE = space_of(token_dim=128)
 
 ROUNDED = 5e-3
 """The error that the port allows for a row of length 1."""
-
-
-@pytest.fixture(params=KINDS)
-async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    async with opened(request.param, tmp_path) as opened_index:
-        yield opened_index
 
 
 def rows(*numbers: tuple[float, float]) -> Matrix:

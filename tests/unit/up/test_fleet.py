@@ -45,13 +45,6 @@ server.serve_forever()
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout(tmp_path)
-    layout.create()
-    return layout
-
-
-@pytest.fixture
 async def fleet(layout: Layout) -> AsyncIterator[Fleet]:
     options = FleetOptions((None, "other"), command=(sys.executable, "-c", WORKER))
     fleet = Fleet(options, layout, {}, lambda _: None)

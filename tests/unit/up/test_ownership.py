@@ -14,13 +14,6 @@ from streams.up.layout import Layout
 from streams.up.ownership import StartRefused, end_orphans, hold_data_dir, is_child
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout(tmp_path)
-    layout.create()
-    return layout
-
-
 def discard(_: str) -> None:
     """Discard a message."""
 

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -26,13 +25,6 @@ COMMAND = (sys.executable, "-c", PROGRAM)
 
 FAILING = (*("/bin/sh", "-c"), f'[ -z "${REPLACEMENT_VARIABLE}" ] || exit 1; echo begun; exec sleep 600')
 """A program that can't be a replacement."""
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout(tmp_path)
-    layout.create()
-    return layout
 
 
 @pytest.fixture(params=[COMMAND, FAILING], ids=["loads", "fails"])

@@ -12,17 +12,11 @@ from agents.context.assemble import MAX_JUDGED_TURNS
 from agents.rules.context.formats import MEMORIES_NOTICE
 from schemas.failures import Rejected, Unavailable
 from schemas.state.interaction import INTERACTION_MODES
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 from tests.harnesses.contexts import ContextHarness, chatter, contents, memories
 from tests.properties import SHARED_FIXTURE, scaled
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
 
 
 @pytest.fixture(scope="module")

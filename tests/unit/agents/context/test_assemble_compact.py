@@ -14,11 +14,6 @@ from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter
 
 
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
-
-
 def entries(result: AssembleResult) -> list[str]:
     user = next(message.content for message in result.messages if '"memories"' in message.content)
     days = json.JSONDecoder().raw_decode(user, user.index("{"))[0]["memories"]

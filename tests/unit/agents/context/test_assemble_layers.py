@@ -23,11 +23,6 @@ OLD = "The export must use OAuth."
 OTHER = "All input must be validated."
 
 
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
-
-
 def superseded_item(turn: Memory, text: str, **fields: Any) -> Memory:
     start = turn.text.index(text)
     span = Evidence(turn_id=turn.turn_id or "", start=start, end=start + len(text), memory_id=turn.memory_id)

@@ -1,21 +1,14 @@
 """Long replies in a context: the passages that answer."""
 
-import pytest
 from modestream_client.hits import Passage
 
 from agents.rules.text.passages import cut_passages
 from schemas.state.memories import Memory
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, contents, memories
 
 PARAGRAPHS = [f"Step {number}: water the tulips, and wait for a day. " * 7 for number in range(10)]
 ANSWER = "The vault opens with the code Alabaster. " * 8
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
 
 
 def long_turn(number: int, role: str = "assistant", name: str = "") -> Memory:

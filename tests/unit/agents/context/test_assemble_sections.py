@@ -9,17 +9,11 @@ from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Resource, TurnUnderstanding
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter, contents
 
 SAFETY, CORRECTION = "Must validate all user input", "No, use LDAP not OAuth"
 CONSTRAINT, ERROR = "Must support 10,000 concurrent users", "Stack trace: Authentication failing"
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
 
 
 async def test_undroppable_memories_stay_while_others_compete(library: ContextHarness) -> None:

@@ -3,21 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from schemas.state.memories import Item, Memory
 from schemas.state.modes import Visibility
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import item_of, with_items
 from tests.builders.memories import START, made
 from tests.harnesses.contexts import ContextHarness, memories
 
 LATER = START + timedelta(days=3)
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
 
 
 def moved(library: ContextHarness, *, private: bool = False, **fields: Any) -> list[str]:

@@ -16,11 +16,6 @@ from tests.harnesses.contexts import ContextHarness
 LARGEST_BUDGET = 200_000
 
 
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
-
-
 @asynccontextmanager
 async def counting_turns_of_others() -> AsyncIterator[list[None]]:
     """Count how often another task runs."""

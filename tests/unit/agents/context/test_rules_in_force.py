@@ -4,18 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.fakes.clock import FakeClock
 from tests.harnesses.contexts import ContextHarness
 
 DAY = 24 * 60
 """Minutes; `made` counts them from Sunday, 1 February 2026."""
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> ContextHarness:
-    return ContextHarness(words)
 
 
 async def sticky(library: ContextHarness) -> list[str]:

@@ -9,7 +9,6 @@ from modestream_client.vocabulary import MAX_MOMENT, MIN_MOMENT
 
 from schemas.failures import Rejected
 from schemas.state.memories import Embedding, Memory, VectorLocation
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
 
@@ -22,11 +21,6 @@ FACTS = [
     "The tram to the harbour leaves every ten minutes.",
 ]
 SIGNALS = {"dense", "late", "lexical", "neighbours", "recency", "importance", "entity", "speaker"}
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> RetrievalHarness:
-    return RetrievalHarness(words)
 
 
 def facts(**fields: Any) -> list[Memory]:

@@ -9,7 +9,6 @@ from schemas.state.categories import Category, Taxonomy
 from schemas.state.intention import Intention, IntentionEntry
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import item_of, spans, with_items
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
@@ -17,11 +16,6 @@ from tests.harnesses.retrieval import RetrievalHarness
 SCOPE = {"user_id": "ana", "project_id": "default"}
 GOAL = "I want to ship the beta in June."
 TALK = ["Dinner was lentil soup.", "The beta tester is called Ben.", "We ship pallets by rail.", "June was rainy."]
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> RetrievalHarness:
-    return RetrievalHarness(words)
 
 
 def entry(text: str, *turns: Memory, **fields: Any) -> IntentionEntry:

@@ -8,7 +8,6 @@ from modestream_client.hits import Hit
 
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import distilled_of, item_of, with_items
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
@@ -16,11 +15,6 @@ from tests.harnesses.retrieval import RetrievalHarness
 LEDGER = "We decided to use PostgreSQL for the ledger."
 API = "The API must answer within 200 ms."
 DEPLOY = "To deploy, run make release."
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> RetrievalHarness:
-    return RetrievalHarness(words)
 
 
 async def dense(library: RetrievalHarness) -> tuple[Memory, list[Memory]]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from modestream_client.hits import Evidence, Hit, Passage
 
 from schemas.state.memories import Embedding, Memory, Resource
@@ -20,11 +19,6 @@ PARAGRAPHS = (
 )
 REPLY = "\n\n".join(paragraph.strip() for paragraph in PARAGRAPHS)
 COMPOST = "where does the compost heap belong?"
-
-
-@pytest.fixture
-def library(words: SqliteLexicalIndex) -> RetrievalHarness:
-    return RetrievalHarness(words)
 
 
 def reply(text: str = REPLY, number: int = 0, **fields: Any) -> Memory:

@@ -1,0 +1,11 @@
+"""Fixtures of the tests of contexts."""
+
+import pytest
+
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.harnesses.contexts import ContextHarness
+
+
+@pytest.fixture
+def library(words: SqliteLexicalIndex) -> ContextHarness:
+    return ContextHarness(words)
