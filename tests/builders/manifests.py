@@ -20,7 +20,7 @@ def kustomizations() -> dict[Path, Manifest]:
 def manifests() -> list[Manifest]:
     """Return all objects of base and components."""
     files = [file for file in sorted(KUBERNETES.rglob("*.yaml")) if file.name != "kustomization.yaml"]
-    return [one for file in files for one in yaml.safe_load_all(file.read_text())]
+    return [manifest for file in files for manifest in yaml.safe_load_all(file.read_text())]
 
 
 def of_kind(kind: str) -> dict[str, Manifest]:

@@ -46,7 +46,7 @@ LEFT_OUT = ("./logs", "./models", "./run/member.json", "./run/*.p*", "./run/*.lo
 
 DEAD_LETTERS = "memory.dead-letters"
 
-ITEM_TYPES = tuple(one for one in get_args(MemoryType) if one != "episodic")
+ITEM_TYPES = tuple(memory_type for memory_type in get_args(MemoryType) if memory_type != "episodic")
 """Lists of these have what was extracted from turns, which others leave out."""
 
 KEPT_FIELDS = (
@@ -124,7 +124,7 @@ async def until_ready(client: MemoryClient) -> None:
 
     async def ready() -> bool:
         whole = [await memories(client, user) for user in USERS]
-        return all(one["status"] == "ready" for some in whole for one in some.values())
+        return all(layer["status"] == "ready" for some in whole for layer in some.values())
 
     await eventually(ready, "every memory is embedded")
 
@@ -156,7 +156,7 @@ async def seen_by(client: MemoryClient, user: str) -> Json:
         "hits": {asked: await hits(client, asked, user) for asked in QUESTIONS},
         "categories": {category.name: [category.size, category.declared] for category in categories.categories},
         "intention": {
-            kind: sorted(one.text for one in getattr(intention, kind))
+            kind: sorted(entry.text for entry in getattr(intention, kind))
             for kind in ("goals", "constraints", "decisions", "blocking_errors", "resolved")
         },
         "modes": sorted([mode.name, mode.embedder, mode.description] for mode in modes.modes),

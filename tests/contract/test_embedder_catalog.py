@@ -144,7 +144,7 @@ async def test_embedder_has_descriptions_by_preset_model_and_own_name(
 
 
 async def test_every_embedder_is_available_once_with_what_it_reads_and_weighs(stage: EmbeddersUnderTest) -> None:
-    available = {one.name: one for one in stage.embedders.available()}
+    available = {embedder.name: embedder for embedder in stage.embedders.available()}
     presets = ["general", "multilingual-small", "code", "journal", "research", "multilingual"]
     assert [name for name in available if name in [*presets, "tiny"]] == [*presets, "tiny"]
     shown = available["code"].languages, available["research"].megabytes
@@ -228,7 +228,7 @@ async def test_modes_with_equal_passage_prefix_share_one_inference(stage: Embedd
     first = await stage.ready(mode("tiny"))
     second = stage.embedders.of(mode("tiny", query_prefix="note "))
     other = stage.embedders.of(mode("tiny", passage_prefix="note "))
-    vectors = await asyncio.gather(*(one.passage("the red house") for one in (first, second, other)))
+    vectors = await asyncio.gather(*(embedder.passage("the red house") for embedder in (first, second, other)))
     assert vectors[0].pooled is vectors[1].pooled is (await second.passage("the red house")).pooled
     assert not close(vectors[0], vectors[2])
     assert not vectors[0].pooled.flags.writeable

@@ -185,7 +185,7 @@ def test_vectors_held_beside_the_present_one_are_read_and_counted(words: Lexical
     words.put(0, LexicalDocument(made("cello", 1, embedding=failed)))
     words.put(0, LexicalDocument(made("harp", 2, embedding=embedded_in("space-2"))))
     columns = words.memory_columns(0, "ana")
-    assert [columns.embedded(one).tolist()[:3] for one in ("space-1", "space-2")] == [
+    assert [columns.embedded(space).tolist()[:3] for space in ("space-1", "space-2")] == [
         [True, False, False],
         [True, False, True],
     ]

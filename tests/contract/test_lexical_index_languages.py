@@ -71,7 +71,9 @@ def test_another_user_s_language_is_not_spoken_here(words: LexicalStore) -> None
         words.put(0, LexicalDocument(made("Das ist nicht das, was der Hund haben wollte", number, user="ben")))
     neighbours = words.postings(0, "ana", ["hunden", "gardens"])
     assert (
-        [neighbour.numbers.tolist() for neighbour in neighbours] == [one.numbers.tolist() for one in alone] == [[], [0]]
+        [neighbour.numbers.tolist() for neighbour in neighbours]
+        == [postings.numbers.tolist() for postings in alone]
+        == [[], [0]]
     )
     assert words.memory_columns(0, "ana").languages() == [LANGUAGES.index("english")]
     assert words.memory_columns(0, "ben").languages() == [LANGUAGES.index("german")]

@@ -45,7 +45,7 @@ async def test_search_gives_cosines_best_first(index: VectorIndex) -> None:
 
 async def test_cosines_agree_with_exact_arithmetic_and_never_leave_their_range(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((64, 384)).astype(np.float32)
-    await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
+    await index.upsert(space, [point(number, vector=vector) for number, vector in enumerate(drawn)])
     for query in drawn[:8]:
         found = {memory.memory_id: memory.score for memory in await index.search(space, query, EVERYTHING, 64)}
         exact = drawn.astype(np.float64) @ query / np.linalg.norm(drawn, axis=1) / np.linalg.norm(query)
@@ -160,7 +160,7 @@ async def test_hashes_and_counts_follow_writes_and_deletes(index: VectorIndex) -
 async def test_unit_vectors_are_returned_with_16_bits_a_number(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((20, 384)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-    await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
+    await index.upsert(space, [point(number, vector=vector) for number, vector in enumerate(drawn)])
     vectors = await index.vectors(space, [memory(3), memory(17), memory(99), memory(3)])
     assert set(vectors) == {memory(3), memory(17)}
     for number in (3, 17):
@@ -183,7 +183,7 @@ async def test_pooled_vectors_are_those_of_whole_points(index: VectorIndex, toke
     asked = [memory(n) for n in (*range(299), 999, 5)]
     pooled, whole = await index.pooled(space, asked), await index.vectors(space, asked)
     assert set(pooled) == set(whole) == {memory(n) for n in range(299)}
-    assert all(np.array_equal(pooled[one], whole[one].pooled) for one in whole)
+    assert all(np.array_equal(pooled[memory_id], whole[memory_id].pooled) for memory_id in whole)
 
 
 async def test_returned_vectors_can_be_written_to_another_space(index: VectorIndex) -> None:

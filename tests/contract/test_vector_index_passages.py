@@ -207,7 +207,7 @@ async def test_filters_hold_for_passages(index: VectorIndex, name: str) -> None:
         point(5, occurred_ms=1_800_000_000_001),
         point(6, boundary="u2"),
     ]
-    await index.upsert(SPACE, [cut(one, [Y, X], [[(0.5, 0)], [(0, 0.5)]]) for one in plain])
+    await index.upsert(SPACE, [cut(each, [Y, X], [[(0.5, 0)], [(0, 0.5)]]) for each in plain])
     for asked in (None, [each.memory_id for each in plain]):
         found = await index.search_passages(SPACE, X, FILTERS[name], 10, asked)
         late = await index.maxsim(SPACE, ACROSS, FILTERS[name], 10, asked)
@@ -238,7 +238,9 @@ async def test_maxsim_of_a_cut_text_is_that_of_its_best_passage(index: VectorInd
     assert ids(found) == [memory(3), memory(1), memory(2)]
     assert found.scores.tolist() == pytest.approx([0.5, 0.3125, 0.25], abs=1e-5)
     expected = {(2, 0): 0.25, (2, 1): 0.1875, (3, 0): 0.25, (3, 1): 0.1875, (3, 2): 0.5}
-    assert parts_of(found) == pytest.approx({(memory(one), part): score for (one, part), score in expected.items()})
+    assert parts_of(found) == pytest.approx(
+        {(memory(memory_id), part): score for (memory_id, part), score in expected.items()}
+    )
 
 
 async def test_maxsim_without_cut_texts_names_no_passages(index: VectorIndex) -> None:
@@ -254,7 +256,7 @@ async def test_maxsim_reads_at_least_the_nearest_passages(index: VectorIndex) ->
         found = await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, asked, X)
         assert scores(found) == pytest.approx({memory(1): 0.5, memory(2): 0.25}, abs=1e-5)
         nearest = {(memory(1), part): tokens[part][0][0] for part in (0, 2)}
-        assert {one: parts_of(found)[one] for one in nearest} == pytest.approx(nearest, abs=1e-5)
+        assert {memory_id: parts_of(found)[memory_id] for memory_id in nearest} == pytest.approx(nearest, abs=1e-5)
 
 
 async def test_nearest_passages_without_tokens_are_not_read(index: VectorIndex) -> None:
@@ -311,9 +313,9 @@ async def test_moved_passages_keep_their_scores(index: VectorIndex) -> None:
     ]
     await index.upsert(renamed, moved)
     [query], question = drawn(np.random.default_rng(5), 1, 64), drawn(np.random.default_rng(6), 3, 32)
-    found = [await index.search_passages(one, query, EVERYTHING, 50) for one in (WIDE, renamed)]
-    late = [await index.maxsim(one, question, EVERYTHING, 50) for one in (WIDE, renamed)]
-    whole = [await index.search(one, query, EVERYTHING, 50) for one in (WIDE, renamed)]
+    found = [await index.search_passages(space, query, EVERYTHING, 50) for space in (WIDE, renamed)]
+    late = [await index.maxsim(space, question, EVERYTHING, 50) for space in (WIDE, renamed)]
+    whole = [await index.search(space, query, EVERYTHING, 50) for space in (WIDE, renamed)]
     assert scores(whole[1]) == pytest.approx(scores(whole[0]), abs=1e-6)
     for before, after in (found, late):
         assert scores(after) == pytest.approx(scores(before), abs=1e-6)

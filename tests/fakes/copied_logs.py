@@ -83,7 +83,9 @@ class FakeLogTarget:
 
     async def carry_out(self, entry: Entry) -> str | None:
         self._die()
-        own = [offset for one, offset in self.written if one.log == "turns" and one.boundary == entry.boundary]
+        own = [
+            offset for earlier, offset in self.written if earlier.log == "turns" and earlier.boundary == entry.boundary
+        ]
         assert max(own, default=-1) <= self.applied, "a command before the turns that were written before it"
         self.written.append((entry, len(self.entries(entry.log))))
         self._die()
@@ -107,7 +109,7 @@ class FakeLogTarget:
             self.applied = len(self.entries("turns")) - 1
 
     async def revision_keys(self) -> frozenset[bytes | None]:
-        return frozenset(one.key for one, _ in self.revised)
+        return frozenset(revision.key for revision, _ in self.revised)
 
     async def set_revision(self, revision: Record) -> None:
         self._die()

@@ -39,5 +39,5 @@ class FakeCrossEncoder:
         for part, number in self.numbers.items():
             if part in text:
                 return number
-        asked, words = (set(WORD.findall(one.lower())) for one in (question, text))
+        asked, words = (set(WORD.findall(compared.lower())) for compared in (question, text))
         return 10.0 * len(asked & words) / max(len(asked), 1) - 5.0

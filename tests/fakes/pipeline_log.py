@@ -15,8 +15,8 @@ class FakePipelineLog:
     async def write(self, revision: Revision) -> None:
         """Append a revision; each reader gets it."""
         first, self.before_write = self.before_write, []
-        for one in (*first, revision):
-            value = one.model_dump_json(by_alias=True).encode()
+        for each in (*first, revision):
+            value = each.model_dump_json(by_alias=True).encode()
             self.records.append(value)
             for reader in self._readers:
                 await reader.take(value)

@@ -85,7 +85,7 @@ class FakeIndex:
         check_vector(space, vector)
         known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         admitted = self._admitted(space, where, known)
-        return best_memories((hit for one in admitted for hit in passage_hits(one, vector)), limit)
+        return best_memories((hit for point in admitted for hit in passage_hits(point, vector)), limit)
 
     async def maxsim(
         self,
@@ -100,17 +100,19 @@ class FakeIndex:
         known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         check_rows(space, question)
         admitted = self._admitted(space, where, known) if len(question) else []
-        return best_memories((hit for one in admitted for hit in late_hits(one, question, pooled)), limit)
+        return best_memories((hit for point in admitted for hit in late_hits(point, question, pooled)), limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the content hashes of stored points."""
         points = self._points(space)
-        return {one: points[one].content_hash for one in validate_ids(memory_ids) if one in points}
+        return {
+            memory_id: points[memory_id].content_hash for memory_id in validate_ids(memory_ids) if memory_id in points
+        }
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of stored points; pooled ones have length 1, as in a cosine index."""
         points = self._points(space)
-        known = [points[one] for one in validate_ids(memory_ids) if one in points]
+        known = [points[memory_id] for memory_id in validate_ids(memory_ids) if memory_id in points]
         return {
             memory.memory_id: Encoded(unit(memory.vector), rows_of(space, memory), passages=unit_passages(memory))
             for memory in known
@@ -228,7 +230,7 @@ def unit_passages(point: Point) -> PassageVectors | None:
     """Return the passages of a point with vectors of length 1."""
     if point.passages is None:
         return None
-    return PassageVectors(np.array([unit(one) for one in point.passages.pooled]), point.passages.token_counts)
+    return PassageVectors(np.array([unit(vector) for vector in point.passages.pooled]), point.passages.token_counts)
 
 
 def rows_of(space: VectorSpace, point: Point) -> Matrix:

@@ -93,6 +93,6 @@ def _ready(up: subprocess.Popen[str]) -> System:
     assert up.stdout is not None
     for line in up.stdout:
         if line.startswith("ready "):
-            named = dict(one.split("=", 1) for one in line.split()[1:])
+            named = dict(pair.split("=", 1) for pair in line.split()[1:])
             return System(named["bootstrap"], named["http"])
     raise AssertionError("the system ended before it was ready")

@@ -55,20 +55,20 @@ def check_evidence(known: dict[str, Memory]) -> Iterator[str]:
 
 def check_chains(known: dict[str, Memory]) -> Iterator[str]:
     """Every chain of superseding memories ends in a current one."""
-    for one in known.values():
+    for memory in known.values():
         seen: list[str] = []
-        at: Memory | None = one
+        at: Memory | None = memory
         while at is not None and at.superseded_by is not None and at.memory_id not in seen:
             seen.append(at.memory_id)
             at = known.get(at.superseded_by)
         if at is None or at.superseded_by is not None:
-            yield f"the chain of {one.origin} {one.text!r} does not end: {seen}"
+            yield f"the chain of {memory.origin} {memory.text!r} does not end: {seen}"
 
 
 def check_items(known: dict[str, Memory]) -> Iterator[str]:
     """A turn lists exactly the items whose evidence it is."""
     named = {(turn.memory_id, item) for turn in known.values() for item in turn.items}
-    items = [one for one in known.values() if one.origin == "extracted"]
+    items = [memory for memory in known.values() if memory.origin == "extracted"]
     rests = {(span.memory_id, item.memory_id) for item in items for span in item.evidence}
     for turn, item in named ^ rests:
         text = known[item].text if item in known else item
@@ -147,7 +147,7 @@ def check_removed_texts(
     """Forgotten and replaced texts are in no record, index or reply."""
     over = runner.marks - set(runner.current_marks.values())
     places = {
-        "records": [one.model_dump_json() for one in known.values()],
+        "records": [memory.model_dump_json() for memory in known.values()],
         "claims": [*map(str, pipeline.claims.stored.values())],
         "intentions": [*map(str, pipeline.intentions.stored.values())],
         "categories": [*map(str, pipeline.categories.stored.values())],
@@ -185,7 +185,7 @@ def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
                     yield f"an outdated hit: {one['text']!r}"
     for intention, categories in shown["projects"]:
         entries = [
-            one for part in intention.values() if isinstance(part, list) for one in part if isinstance(one, dict)
+            entry for part in intention.values() if isinstance(part, list) for entry in part if isinstance(entry, dict)
         ]
         rested = [span["memory_id"] for entry in entries for span in entry["evidence"]]
         listed = [item["memory_id"] for category in categories["categories"] for item in category.get("items", ())]

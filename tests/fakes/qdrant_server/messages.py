@@ -12,7 +12,7 @@ def shard_config(created: grpc.CreateCollection) -> edge.EdgeConfig:
     """Return the configuration of a collection's shard."""
     config = created.vectors_config
     named = {"": config.params} if config.HasField("params") else dict(config.params_map.map)
-    vectors = {name: _vector_params(one) for name, one in named.items()}
+    vectors = {name: _vector_params(vector) for name, vector in named.items()}
     return edge.EdgeConfig(vectors=vectors.get("", vectors), max_search_threads=1)
 
 
@@ -59,7 +59,7 @@ def plain(value: grpc.Value) -> Any:
 
 def message_of(value: Any) -> grpc.Value:
     if isinstance(value, dict):
-        return grpc.Value(struct_value=grpc.Struct(fields={key: message_of(one) for key, one in value.items()}))
+        return grpc.Value(struct_value=grpc.Struct(fields={key: message_of(field) for key, field in value.items()}))
     if isinstance(value, float):
         return grpc.Value(double_value=value)
     return grpc.Value(integer_value=value) if isinstance(value, int) else grpc.Value(string_value=value)
@@ -67,13 +67,13 @@ def message_of(value: Any) -> grpc.Value:
 
 def edge_filter(wanted: grpc.Filter) -> edge.Filter:
     """Return a filter. Raises NotImplementedError for a condition that the adapter never sends."""
-    must_not = [_condition(one) for one in wanted.must_not]
-    return edge.Filter(must=[_condition(one) for one in wanted.must], must_not=must_not or None)
+    must_not = [_condition(part) for part in wanted.must_not]
+    return edge.Filter(must=[_condition(part) for part in wanted.must], must_not=must_not or None)
 
 
 def _condition(condition: grpc.Condition) -> Any:
     if condition.HasField("has_id"):
-        return edge.HasIdCondition({one.uuid for one in condition.has_id.has_id})
+        return edge.HasIdCondition({point_id.uuid for point_id in condition.has_id.has_id})
     field = condition.field
     if field.HasField("range"):
         bounds = field.range
@@ -93,7 +93,7 @@ def edge_query(query: grpc.QueryPoints) -> edge.QueryRequest:
     return edge.QueryRequest(
         query.limit,
         query=_nearest(query),
-        prefetches=[_prefetch(one) for one in query.prefetch] or None,
+        prefetches=[_prefetch(part) for part in query.prefetch] or None,
         filter=edge_filter(query.filter),
         params=_search_params(query.params),
         with_payload=list(query.with_payload.include.fields) or False,

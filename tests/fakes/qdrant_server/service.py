@@ -60,7 +60,7 @@ class Points(PointsServicer):
             with_payload=fields or request.with_payload.enable,
             with_vector=names or request.with_vectors.enable,
         )
-        return messages.GetResponse(result=[record_message(one) for one in found])
+        return messages.GetResponse(result=[record_message(record) for record in found])
 
     async def QueryBatch(self, request: messages.QueryBatchPoints, _: Context) -> messages.QueryBatchResponse:
         shard = self._store.shard(request.collection_name)

@@ -157,7 +157,7 @@ async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, s
         await memory.set_memory_mode("m1", "journal")
     by_topic = [(await service.next(topic)).value for topic in ("commands", "retrieve", "commands")]
     asked = [by_topic[0], by_topic[2]]
-    assert [one["command"] for one in by_topic] == ["declare_mode", "list_modes", "set_memory_mode"]
+    assert [command["command"] for command in by_topic] == ["declare_mode", "list_modes", "set_memory_mode"]
     assert asked[0]["scope"] == {"user_id": "u1", "project_id": "p2"}
     arguments = {name: value for name, value in asked[0]["arguments"].items() if value is not None}
     assert arguments == {

@@ -62,7 +62,10 @@ class ModeUser:
 
     async def shown(self, ids: dict[str, str]) -> Json:
         """Return all that the service shows of these memories, without embedding times."""
-        memories = {one: await self.command("get_memory", project, memory_id=one) for one, project in ids.items()}
+        memories = {
+            memory_id: await self.command("get_memory", project, memory_id=memory_id)
+            for memory_id, project in ids.items()
+        }
         for memory in memories.values():
             del memory["embedding"]["embedded_at"]
         health = await self.command("health")

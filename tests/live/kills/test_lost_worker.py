@@ -37,4 +37,4 @@ async def have_complete_copies(*workers: Worker) -> bool:
     """True if each worker keeps copies of the others' partitions, and they lack nothing."""
     pages = [await asyncio.to_thread(worker.health) for worker in workers]
     kept = [page.get("copies", {}) for page in pages]
-    return sum(map(len, kept)) == 4 and all(set(one.values()) == {0} for one in kept)
+    return sum(map(len, kept)) == 4 and all(set(offsets.values()) == {0} for offsets in kept)

@@ -160,7 +160,7 @@ class Speaker:
         counted = {name: status["eligible"] for name, status in health.items()}
         assert counted == {mode.name: _number(mode, expected.values()) for mode in self.declared.living}
         for mode in self.declared.living:
-            await self._check_found(mode, {one for one in expected if expected[one] is mode})
+            await self._check_found(mode, {memory_id for memory_id in expected if expected[memory_id] is mode})
 
     async def _shown(self, memory_id: str) -> tuple[str, str] | None:
         try:
@@ -179,7 +179,7 @@ class Speaker:
     def due_vectors(self) -> set[StoredVector]:
         """Return the expected vectors of this user."""
         places = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
-        return {StoredVector(one, mode.name, DIMS[mode.embedder]) for one, mode in places.items() if mode}
+        return {StoredVector(memory_id, mode.name, DIMS[mode.embedder]) for memory_id, mode in places.items() if mode}
 
 
 def is_forgotten(answer: Remembered) -> bool:
@@ -216,7 +216,7 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
     memory_ids = list(chain.from_iterable(speaker.said for speaker in speakers))
     stored, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
     due = set().union(*(speaker.due_vectors() for speaker in speakers))
-    places = {one: speaker.declared.place(one) for speaker in speakers for one in speaker.said}
+    places = {memory_id: speaker.declared.place(memory_id) for speaker in speakers for memory_id in speaker.said}
     different = [(memory, places.get(memory.memory_id), memory in stored) for memory in stored ^ due]
     assert not different
     assert counted == len(stored)

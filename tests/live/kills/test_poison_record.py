@@ -35,7 +35,9 @@ async def test_turn_that_ended_three_workers_is_a_dead_letter(deployment: Deploy
     [letter] = await read(deployment, topics.dead_letters)
     assert letter.value == value
     assert dict(letter.headers)["dead_letter_code"] == b"poison"
-    [reply] = [one for one in await read(deployment, topics.replies) if ("correlation_id", b"1") in one.headers]
+    [reply] = [
+        record for record in await read(deployment, topics.replies) if ("correlation_id", b"1") in record.headers
+    ]
     assert json.loads(reply.value)["error"]["code"] == "internal"
 
 

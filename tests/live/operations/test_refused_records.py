@@ -22,7 +22,7 @@ async def test_publisher_goes_on_after_a_record_that_the_broker_refuses(
 ) -> None:
     settings = Settings(broker=live_broker.bootstrap, topic_prefix=prefix, partitions=1)
     topics = topics_with_prefix(prefix)
-    await ensure_topics(settings, {one: topic_config(topics, one) for one in (topics.turns, topics.dead_letters)})
+    await ensure_topics(settings, {topic: topic_config(topics, topic) for topic in (topics.turns, topics.dead_letters)})
     publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", topics.dead_letters, Meters())
     await publisher.start()
     try:

@@ -96,9 +96,9 @@ async def test_one_of_two_settings_counts_when_workers_start_at_once(
 ) -> None:
     for number in range(5):
         first = await agreements(live_broker.bootstrap, f"{prefix}{number}.", {}, changed)
-        assert sorted(type(one) is str for one in first) == [False, True], first
+        assert sorted(type(outcome) is str for outcome in first) == [False, True], first
         again = await agreements(live_broker.bootstrap, f"{prefix}{number}.", {}, changed)
-        assert [type(one) for one in again] == [type(one) for one in first]
+        assert [type(outcome) for outcome in again] == [type(outcome) for outcome in first]
 
 
 async def test_workers_of_the_same_settings_may_start_at_once(live_broker: RunningBroker, prefix: str) -> None:

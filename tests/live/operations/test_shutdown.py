@@ -54,7 +54,7 @@ async def assert_committed_is_finished(deployment: Deployment) -> None:
     turns = [json.loads(value)["turn_id"] async for value in written(deployment, topics.turns, below=committed)]
     assert set(turns) <= turn_ids
     asked = [json.loads(value) async for value in written(deployment, topics.remembered, below=committed)]
-    assert {one["memory"]["memory_id"] for one in asked} <= embedded
+    assert {answer["memory"]["memory_id"] for answer in asked} <= embedded
 
 
 async def written(deployment: Deployment, topic: str, below: Mapping[Place, int] | None = None) -> AsyncIterator[bytes]:

@@ -137,7 +137,7 @@ async def test_forgetting_one_user_leaves_the_other(tenants: InMemoryPipeline, m
 async def test_topic_of_boundaries_tells_all_boundary_fields(tenants: InMemoryPipeline) -> None:
     await member(tenants, "ac/me", "5%").remember("The kettle is blue.")
     told, name = InMemoryBoundaryLog(tenants.topics), "ac%2Fme/5%25"
-    await tenants.until(lambda: any(one["memories"] == 1 for one in told.values(name)))
+    await tenants.until(lambda: any(summary["memories"] == 1 for summary in told.values(name)))
     assert told.values(name)[-1]["boundary"] == name
     assert told.values(name)[-1]["scope"] == {"organization_id": "ac/me", "user_id": "5%"}
 
@@ -225,7 +225,7 @@ async def test_grants_are_of_boundaries(tmp_path: Path) -> None:
         headers = (("principal", principal.encode()),)
         names = pipeline.names
         requests = ((names.turns, turn), (names.retrieve, asked), (names.commands, forget))
-        replies = [await sent(pipeline, topic, {**one, "scope": scope}, headers) for topic, one in requests]
+        replies = [await sent(pipeline, topic, {**request, "scope": scope}, headers) for topic, request in requests]
         return [reply["status"] if reply["status"] == "ok" else reply["error"]["code"] for reply in replies]
 
     async with pipeline_of(tmp_path, admit=admit).running() as pipeline:
@@ -263,7 +263,10 @@ async def test_client_fans_out_over_boundaries_and_reads_its_own_writes(tenants:
 async def test_scopes_without_users_belong_to_an_organization(tmp_path: Path) -> None:
     scope = deployed_scope(OrganizationScope)
     async with pipeline_of(tmp_path, scope).running() as pipeline:
-        acme, globex = (client_of(pipeline, user_id=one, boundary=scope.boundary_fields) for one in ("acme", "globex"))
+        acme, globex = (
+            client_of(pipeline, user_id=organization, boundary=scope.boundary_fields)
+            for organization in ("acme", "globex")
+        )
         for memory in (acme, globex):
             await memory.declare_category("kitchen", "kettles")
             await memory.set_intention(goals=["buy a kettle"])

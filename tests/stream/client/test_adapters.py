@@ -103,7 +103,7 @@ async def test_langgraph_store_puts_gets_searches_and_deletes(memory: MemoryCall
     found = await store.asearch(("users",), query="kettle")
     assert found[0].key == "kettle"
     assert found[0].namespace == ("users", "a/b")
-    assert [one.key for one in await store.asearch(("users",), filter={"size": {"$gt": 3}})] == ["lamp"]
+    assert [item.key for item in await store.asearch(("users",), filter={"size": {"$gt": 3}})] == ["lamp"]
     assert await store.alist_namespaces() == [("shops",), ("users", "a/b")]
     assert await store.alist_namespaces(suffix=("*", "a/b")) == [("users", "a/b")]
     assert await store.alist_namespaces(prefix=("users",), max_depth=1) == [("users",)]

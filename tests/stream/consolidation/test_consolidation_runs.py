@@ -99,7 +99,7 @@ async def test_run_that_had_ended_is_answered_again_as_before(tmp_path: Path) ->
     pipeline.topics.forget_acknowledged(1, [pipeline.names.consolidate])
     async with pipeline.running():
         await pipeline.topics.settled()
-    first, again = (json.loads(one.value or b"") for one in runs_told(pipeline))
+    first, again = (json.loads(record.value or b"") for record in runs_told(pipeline))
     assert again["created"] == first["created"]
     assert again["superseded"] == first["superseded"]
     assert len(again["created"]) == len(SUBJECTS)
@@ -199,7 +199,7 @@ async def test_categories_are_left_for_the_next_run_when_the_time_is_over(tmp_pa
         await pipeline.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
         await pipeline.remember("I prefer green tea to coffee.")
         await pipeline.topics.settled()
-        assert not [one for one in (await consolidate(pipeline))["diff"] if one["op"] == "refresh_category"]
+        assert not [change for change in (await consolidate(pipeline))["diff"] if change["op"] == "refresh_category"]
 
 
 async def test_category_summaries_use_the_runs_token_budget(tmp_path: Path) -> None:
@@ -219,6 +219,6 @@ async def test_finished_run_leaves_nothing_of_its_user(pipeline: InMemoryPipelin
     await consolidate(pipeline)
     await pipeline.topics.settled()
     gc.collect()
-    runs = [one for one in gc.get_objects() if isinstance(one, RunConsolidations)]
+    runs = [found for found in gc.get_objects() if isinstance(found, RunConsolidations)]
     assert runs
     assert [run for run in runs if len(run._locks)] == []

@@ -40,12 +40,12 @@ async def test_equal_items_merge_with_the_evidence_of_both(pipeline: InMemoryPip
     await remember_daily(pipeline, ONCE, TWICE)
     assert len(items(pipeline)) == 2
     diff = await consolidate_items(pipeline)
-    assert [(one["op"], one["before"]) for one in diff if one["op"] == "merge"] == [("merge", TWICE)]
+    assert [(change["op"], change["before"]) for change in diff if change["op"] == "merge"] == [("merge", TWICE)]
     [item] = items(pipeline).values()
     assert {quotation.turn_id for quotation in item.evidence} == {ONCE, TWICE}
     assert item.item is not None
     assert item.item.confidence > 0.8
-    assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge"]
+    assert not [change for change in await consolidate_items(pipeline) if change["op"] == "merge"]
 
 
 @pytest.mark.parametrize(("gone", "left"), [(ONCE, TWICE), (TWICE, ONCE)])
@@ -79,7 +79,7 @@ async def test_old_items_decay_once(pipeline: InMemoryPipeline) -> None:
     assert fresh is not None
     assert old is not None
     assert old.stability < fresh.stability
-    assert [(one["op"], one["after"]) for one in diff] == [("decay", str(old.stability))]
+    assert [(change["op"], change["after"]) for change in diff] == [("decay", str(old.stability))]
     assert await consolidate_items(pipeline) == []
 
 
@@ -96,12 +96,14 @@ async def test_intention_entries_merge_with_their_items(pipeline: InMemoryPipeli
     once, twice = "We decided to use Postgres for billing.", "We actually decided to use Postgres for billing."
     await remember_daily(pipeline, once, twice)
     shown = (await pipeline.command("get_intention"))["result"]["decisions"]
-    assert [one["text"] for one in shown] == [once, twice]
+    assert [entry["text"] for entry in shown] == [once, twice]
     diff = await consolidate_items(pipeline)
-    [(name, before, after)] = [(one["name"], one["before"], one["after"]) for one in diff if one["op"] == "merge_entry"]
+    [(name, before, after)] = [
+        (change["name"], change["before"], change["after"]) for change in diff if change["op"] == "merge_entry"
+    ]
     assert name == "decisions"
     assert before == twice
     assert after == twice
     [entry] = (await pipeline.command("get_intention"))["result"]["decisions"]
     assert {quotation["turn_id"] for quotation in entry["evidence"]} == {once, twice}
-    assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge_entry"]
+    assert not [change for change in await consolidate_items(pipeline) if change["op"] == "merge_entry"]

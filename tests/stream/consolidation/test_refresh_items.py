@@ -61,7 +61,9 @@ async def test_consolidation_changes_what_a_refresh_does_and_says_so(tmp_path: P
         assert ids(result["diff"], "add_item") == set(expected["added"])
         assert ids(result["diff"], "remove_item") == set(expected["removed"])
         texts = {memory["memory_id"]: memory["after"] for memory in result["diff"]}
-        assert {texts[one] for one in expected["added"]} == {items(pipeline)[one].text for one in expected["added"]}
+        assert {texts[memory_id] for memory_id in expected["added"]} == {
+            items(pipeline)[memory_id].text for memory_id in expected["added"]
+        }
         assert await state(pipeline) == expected_state
         assert (await consolidate(pipeline))["refreshed"] == NOTHING
 

@@ -192,8 +192,8 @@ async def test_foreign_memories_in_a_list_are_answered_as_missing_ones(tmp_path:
         mine = (await pipeline.ask(pipeline.names.turns, turn_message("My plan.", "t", "b")))["result"]["memory_id"]
         for others in ([], [mine]):
             replies = [
-                await pipeline.command("set_memory_mode", user="b", memory_ids=[one, *others], mode="general")
-                for one in ("never-there", theirs)
+                await pipeline.command("set_memory_mode", user="b", memory_ids=[memory_id, *others], mode="general")
+                for memory_id in ("never-there", theirs)
             ]
             assert replies[0] == replies[1]
         assert pipeline.memory("My diary.").mode_source == "fallback"

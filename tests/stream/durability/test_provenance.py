@@ -74,7 +74,7 @@ FORGETTING = [
 LIVES = st.lists(st.one_of(*SAYING, *CHANGING, *FORGETTING), min_size=FEWEST, max_size=MOST)
 
 TOLD_AGAIN = [Action("repeat", (3, 0, 0))]
-TOLD_AGAIN += [Action("forget_conversation", (one, 0)) for one in (1, 0)]
+TOLD_AGAIN += [Action("forget_conversation", (number, 0)) for number in (1, 0)]
 TOLD_AGAIN += [Action("kill", (5,)), Action("repeat", (5, 0, 0))]
 """Two conversations are forgotten, both changes are redelivered, and turns arrive in between."""
 
@@ -82,8 +82,8 @@ DISTILLED = [Action("repeat", (0, 0, 0)), Action("consolidate", (0,)), Action("f
 """A summary is forgotten, and its turns become current again."""
 
 MERGED = [Action("say", (text, text, 0, 0)) for text in (5, 6)]
-MERGED += [Action(*one) for one in (("consolidate", (0,)), ("forget_derived", (1,)), ("kill", (3,)))]
-MERGED += [Action(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0,)), ("forget_turn", (0,)))]
+MERGED += [Action(*step) for step in (("consolidate", (0,)), ("forget_derived", (1,)), ("kill", (3,)))]
+MERGED += [Action(*step) for step in (("say", (6, 7, 0, 0)), ("consolidate", (0,)), ("forget_turn", (0,)))]
 """Equal items merge, and one of them is forgotten."""
 
 
@@ -109,12 +109,12 @@ async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) ->
         await runner.begin()
     for are_kills, some in groupby(actions, lambda one: one.name == "kill"):
         if are_kills:
-            for one in some:
-                pipeline.topics.forget_acknowledged(one.numbers[0], redelivered_topics(pipeline))
+            for action in some:
+                pipeline.topics.forget_acknowledged(action.numbers[0], redelivered_topics(pipeline))
             continue
         async with pipeline.running():
-            for one in some:
-                await runner.perform(one)
+            for action in some:
+                await runner.perform(action)
             await pipeline.topics.settled()
             found += await find_faults(runner, pipeline, pipeline.words)
     return runner, found
@@ -142,7 +142,7 @@ def redelivered_topics(pipeline: InspectedPipeline) -> list[str]:
 def records_of(runner: ActionRunner) -> dict[str, dict[str, Any]]:
     """Return all records without embedding times and removed vectors' locations, with sorted item ids."""
     known = {memory.memory_id: memory.model_dump(exclude=_varying(memory)) for memory in runner.memories()}
-    return {memory_id: one | {"items": sorted(one["items"])} for memory_id, one in known.items()}
+    return {memory_id: memory | {"items": sorted(memory["items"])} for memory_id, memory in known.items()}
 
 
 def _varying(memory: Memory) -> dict[str, set[str]]:

@@ -122,7 +122,9 @@ def words_of(pipeline: InMemoryPipeline) -> Json:
     columns = words.memory_columns(HERE, "u1")
     modes = [kind.mode for kind in columns.kinds]
     found = {
-        "modes": {IDS[one]: modes[columns.columns.kinds[number]] for one, number in columns.number_of.items()},
+        "modes": {
+            IDS[memory_id]: modes[columns.columns.kinds[number]] for memory_id, number in columns.number_of.items()
+        },
         "counts": words.counts(HERE, "u1"),
         "places": words.ready_places(HERE),
         "unread": named(words.awaiting_understanding(HERE)),

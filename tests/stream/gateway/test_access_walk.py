@@ -88,11 +88,13 @@ async def test_every_route_asks_for_a_key_with_the_permission_that_it_needs(gate
 
 async def test_every_tool_asks_for_a_key_with_the_permission_that_it_needs(gateway: GuardedGateway) -> None:
     listed = (await gateway.mcp("tools/list", "reader")).json()["result"]["tools"]
-    assert {one["name"] for one in listed} == set(TOOLS)
+    assert {tool["name"] for tool in listed} == set(TOOLS)
     ids, wrong = await made_by_owner(gateway), []
     for caller in ("reader", "writer", "owner"):
         for name, (needs, arguments) in TOOLS.items():
-            given = {one: value.format(**ids) if isinstance(value, str) else value for one, value in arguments.items()}
+            given = {
+                name: value.format(**ids) if isinstance(value, str) else value for name, value in arguments.items()
+            }
             answer = (await gateway.mcp("tools/call", caller, name=name, arguments=given)).json()["result"]
             text = answer["content"][0]["text"]
             if answer["isError"] == may(needs, caller) or (answer["isError"] and not text.startswith("not_allowed: ")):

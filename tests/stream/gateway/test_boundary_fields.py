@@ -112,7 +112,10 @@ async def test_users_of_one_name_see_nothing_of_each_other(tmp_path: Path) -> No
             assert "diary" not in answer.text, path
         attempts: list[tuple[str, Json]] = [("GET", {}), ("PATCH", {"json": {"text": "mine now"}}), ("DELETE", {})]
         for method, how in attempts:
-            answers = [await gateway.ask(method, f"{B}/memories/{one}", **how) for one in (mine["memory_id"], MISSING)]
+            answers = [
+                await gateway.ask(method, f"{B}/memories/{memory_id}", **how)
+                for memory_id in (mine["memory_id"], MISSING)
+            ]
             assert answers[0].status_code == answers[1].status_code
         context = await gateway.ask("POST", f"{B}/contexts", json={"query": "kettle", "pins": [mine["memory_id"]]})
         assert "acme" not in context.text

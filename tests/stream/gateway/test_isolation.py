@@ -72,9 +72,9 @@ async def test_what_is_of_another_user_answers_as_what_is_missing(gateway: Guard
     assert record["text"] == "Their secret word is quince."
     for tool in ("get_memory", "delete_memory"):
         texts = []
-        for one in (foreign, MISSING):
-            answer = await gateway.mcp("tools/call", "owner", name=tool, arguments={"memory_id": one})
-            texts.append(answer.text.replace(one, "…"))
+        for memory_id in (foreign, MISSING):
+            answer = await gateway.mcp("tools/call", "owner", name=tool, arguments={"memory_id": memory_id})
+            texts.append(answer.text.replace(memory_id, "…"))
         assert texts[0] == texts[1]
 
 
@@ -120,7 +120,10 @@ async def test_key_of_one_project_meets_no_other_project(gateway: GuardedGateway
         assert answer.status_code == 200, path
         assert "quince" not in answer.text, path
         assert '"default"' not in answer.text, path
-    answers = [await gateway.ask("GET", f"/v1/users/u1/memories/{one}", "of_one_project") for one in (hidden, MISSING)]
+    answers = [
+        await gateway.ask("GET", f"/v1/users/u1/memories/{memory_id}", "of_one_project")
+        for memory_id in (hidden, MISSING)
+    ]
     assert likeness(answers[0], hidden) == likeness(answers[1], MISSING)
     assert answers[0].status_code == 404
     assert (await gateway.ask("GET", f"/v1/users/u1/memories/{hidden}", "owner")).status_code == 200

@@ -119,7 +119,7 @@ async def test_agents_and_runs_are_filters(http: httpx.AsyncClient) -> None:
     assert await _search(http, "lamp", filters={"run_id": "r1", "agent_id": "bot"}) == ["The lamp is grey."]
     assert await _search(http, "lamp", run_id="r2") == []
     listed = (await _ok(http, "GET", "/memories", params={"run_id": "r1"}))["results"]
-    assert {(one["memory"], one["agent_id"]) for one in listed} == {
+    assert {(memory["memory"], memory["agent_id"]) for memory in listed} == {
         ("The lamp is blue.", None),
         ("The lamp is grey.", "bot"),
     }
@@ -144,7 +144,7 @@ async def test_delete_all_forgets_what_is_named_alone(
     await _add(http, "The lamp is green.", key="other")
     await _ok(http, "DELETE", "/memories", params={"user_id": "u1", **named})
     listed = (await _ok(http, "GET", "/memories"))["results"]
-    assert sorted(one["memory"] for one in listed) == left
+    assert sorted(memory["memory"] for memory in listed) == left
     assert len((await _ok(http, "GET", "/memories", "other"))["results"]) == 1
 
 

@@ -30,7 +30,7 @@ async def test_general_itself_and_few_turns_are_said(pipeline: InMemoryPipeline)
     await remember_turn(pipeline, "one turn", mode="code")
     few = (await pipeline.command("compare_embedders"))["result"]["compared"]
     same = (await pipeline.command("compare_embedders", mode="general"))["result"]["compared"]
-    assert {name: one["verdict"] for name, one in few.items()} == {"code": "too_few_turns"}
+    assert {name: comparison["verdict"] for name, comparison in few.items()} == {"code": "too_few_turns"}
     assert same["general"]["verdict"] == "same_embedder"
 
 

@@ -132,7 +132,7 @@ async def consolidated(pipeline: InMemoryPipeline) -> str:
     record = await pipeline.publish(pipeline.names.consolidate, TRIGGER)
     await pipeline.topics.settled()
     job_id = id_of("consolidate", record)
-    assert any(one["after"] for one in (await ended(pipeline, job_id))["result"]["diff"])
+    assert any(change["after"] for change in (await ended(pipeline, job_id))["result"]["diff"])
     return job_id
 
 
@@ -162,7 +162,7 @@ async def test_forgetting_a_memory_removes_the_texts_from_the_answers(pipeline: 
     found = await state(pipeline, job_id)
     assert found["state"] == "done"
     assert found["result"]["diff"]
-    assert all(one.get("after") is None and one.get("before") is None for one in found["result"]["diff"])
+    assert all(change.get("after") is None and change.get("before") is None for change in found["result"]["diff"])
 
 
 async def test_a_job_says_when_a_mode_was_last_backfilled_beside_its_answer(pipeline: InMemoryPipeline) -> None:

@@ -42,7 +42,7 @@ async def answer(pipeline: InMemoryPipeline, asked: Record) -> dict[str, Any]:
 async def test_same_job_waiting_several_times_is_one_with_an_answer_for_each(pipeline: InMemoryPipeline) -> None:
     asked = await rebuilds_that_wait(pipeline)
     pipeline.index.up()
-    answers = [await answer(pipeline, one) for one in asked]
+    answers = [await answer(pipeline, job_id) for job_id in asked]
     assert [answer.pop("job_id") for answer in answers] == [
         f"rebuild-{record.partition}-{record.offset}" for record in asked
     ]

@@ -207,7 +207,10 @@ async def test_deployment_categories_are_in_every_scope_and_overridable(tmp_path
         await declare(pipeline, "travel", "hotels", user="u2")
         for user, travels in (("u1", {LISBON}), ("u2", set[str]())):
             every = (await list_categories(pipeline, include_items=True, user=user))["categories"]
-            assert [(one["name"], texts(one["items"])) for one in every] == [("health", {DENTIST}), ("travel", travels)]
+            assert [(category["name"], texts(category["items"])) for category in every] == [
+                ("health", {DENTIST}),
+                ("travel", travels),
+            ]
 
 
 async def test_model_assigns_items_to_existing_categories_only(tmp_path: Path) -> None:

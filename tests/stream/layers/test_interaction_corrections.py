@@ -135,7 +135,7 @@ async def test_evidence_is_kept_by_its_corrected_interaction_mode(pipeline: InMe
 async def test_another_users_memory_is_not_found(pipeline: InMemoryPipeline) -> None:
     theirs = await say(pipeline, "violin", "u2")
     before = pipeline.memory("violin")
-    refused, missing = [await correct(pipeline, one, "TASK") for one in (theirs, "unknown")]
+    refused, missing = [await correct(pipeline, memory_id, "TASK") for memory_id in (theirs, "unknown")]
     assert refused["error"]["code"] == "not_found"
     assert refused == missing
     await pipeline.topics.settled()

@@ -34,7 +34,7 @@ async def test_model_of_all_users_is_changed_rolled_back_and_dropped(pipeline: I
             await pipeline.remember(f"Crate {number} is in the hall.", user=user)
     await pipeline.topics.settled()
     finished = [await changing(pipeline, "tiny48")(scope_of(user)) for user in USERS]
-    assert [one.processed for one in finished] == [3, 3]
+    assert [job.processed for job in finished] == [3, 3]
     assert await count_vectors(pipeline) == {"general/all-MiniLM-L6-v2": 6, "general/tiny48": 6}
     requests = len(pipeline.topics.records(pipeline.names.remembered))
     await changing(pipeline, "general")(scope_of("u1"))

@@ -163,7 +163,7 @@ async def test_forgotten_memory_has_no_vector_in_any_space(pipeline: InMemoryPip
     assert await vectors_of(pipeline, made) == ["tiny32", "tiny48"]
     await pipeline.command("forget", memory_id=made.memory_id)
     await pipeline.topics.settled()
-    assert [await vectors_of(pipeline, one) for one in (waiting, later, made)] == [[], [], []]
+    assert [await vectors_of(pipeline, memory) for memory in (waiting, later, made)] == [[], [], []]
 
 
 async def test_forgotten_user_has_no_vector_in_any_space(pipeline: InMemoryPipeline) -> None:
@@ -203,7 +203,7 @@ async def test_hidden_and_moved_memories_leave_both_spaces(pipeline: InMemoryPip
     await pipeline.command("set_memory_visibility", memory_id=hidden.memory_id, searchable=False)
     await pipeline.command("set_memory_mode", memory_id=moved.memory_id, mode="general")
     await pipeline.topics.settled()
-    assert [await vectors_of(pipeline, one) for one in (hidden, moved)] == [[], []]
+    assert [await vectors_of(pipeline, memory) for memory in (hidden, moved)] == [[], []]
     assert hidden.text not in await search_mode(pipeline, "code", "crate")
 
 

@@ -49,7 +49,7 @@ def kept_ids(pipeline: InMemoryPipeline) -> set[str]:
     found: set[str] = set()
     for file in kept_files(pipeline):
         with np.load(file) as stored:
-            found.update(one.decode() for one in stored["ids"].tolist())
+            found.update(memory_id.decode() for memory_id in stored["ids"].tolist())
     return found
 
 

@@ -18,5 +18,5 @@ async def test_question_of_another_user_does_not_wait_until_a_flood_is_admitted(
     while len(pipeline.topics.records(pipeline.names.retrieve)) < FLOOD:
         await asyncio.sleep(0)
     assert (await pipeline.retrieve("lantern", user="bob"))["status"] == "ok"
-    assert sum(one.done() for one in asked) < OTHERS_FIRST
+    assert sum(task.done() for task in asked) < OTHERS_FIRST
     await asyncio.gather(*asked)

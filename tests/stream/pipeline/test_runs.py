@@ -46,7 +46,7 @@ async def test_a_turn_is_a_run_of_parts_that_its_memory_links(pipeline: InMemory
     await pipeline.until(lambda: pipeline.memory(TEXT).reading.status == "model")
     await pipeline.topics.settled()
     [memory_id] = [memory.memory_id for memory in pipeline.memories.all() if memory.origin == "said"]
-    runs = {one["part"]: one for one in await listed(pipeline, memory_id=memory_id)}
+    runs = {run["part"]: run for run in await listed(pipeline, memory_id=memory_id)}
     assert {"accept", "index", "understand"} <= runs.keys() <= {"accept", "index", "understand", "intend", "categorize"}
     assert runs["accept"]["revision"] == {"number": 0, "hash": pipeline.pipelines.in_force()[1]}
     assert steps(runs["accept"]) == ["memorize.ingest", "memorize.extract_items", "memorize.merge_items"]
@@ -178,7 +178,7 @@ async def test_calls_of_a_refresh_are_in_runs_of_their_turns_beside_the_first(pi
     await edit(pipeline, {"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 5}})
     result = (await pipeline.command("refresh", before_revision=1))["result"]
     memory_id = pipeline.memory(TEXT).memory_id
-    again, first = [one for one in await listed(pipeline, memory_id=memory_id) if one["part"] == "understand"]
+    again, first = [run for run in await listed(pipeline, memory_id=memory_id) if run["part"] == "understand"]
     assert steps(again) == ["memorize.understand"]
     assert again["outcome"]["job_id"] == result["job_id"]
     assert "job_id" not in first["outcome"]

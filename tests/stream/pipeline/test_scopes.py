@@ -99,7 +99,7 @@ async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path
         assert reply["status"] == "ok"
         assert len(reply["result"]["created"]) == 1
         published = [json.loads(record.value or b"") for record in pipeline.topics.records(pipeline.names.consolidated)]
-        assert [one["scope"]["agent_id"] for one in published if one["schema"] == "consolidated.v1"] == ["bob"]
+        assert [event["scope"]["agent_id"] for event in published if event["schema"] == "consolidated.v1"] == ["bob"]
         await pipeline.topics.settled()
         assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"bob", "eve"}
         await pipeline.command_as("bob", "forget", project=True)

@@ -105,7 +105,9 @@ async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path)
     # A record is observed to come from a step. The diagram names the agents of that step that cause it.
     shared = agents_sharing_steps(tmp_path)
     missing = {
-        (left, right) for left, right in wired - drawn if not any((one, right) in drawn for one in shared.get(left, ()))
+        (left, right)
+        for left, right in wired - drawn
+        if not any((neighbour, right) in drawn for neighbour in shared.get(left, ()))
     }
     assert missing == set()
 

@@ -106,7 +106,7 @@ async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> 
         letters += [("run.v1", record) for record in runs if record.value is not None]
     document = Documented(build_asyncapi(pipeline.settings))
     assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(pipeline.settings)["components"]["messages"]}
-    assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {
+    assert {json.loads(record.value or b"").get("status") for name, record in written if name.endswith(".reply")} == {
         "ok",
         "error",
     }

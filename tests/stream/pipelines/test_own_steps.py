@@ -36,7 +36,7 @@ async def test_redacted_text_is_all_that_is_stored_and_events_carry_no_other(pip
     assert pipeline.memory(REDACTED).revision == 1
     internal = [record for topic in pipeline.names.internal_events() for record in pipeline.topics.records(topic)]
     assert internal
-    assert not [one for one in internal if b"4111" in (one.value or b"")]
+    assert not [record for record in internal if b"4111" in (record.value or b"")]
 
 
 async def test_same_turn_again_is_a_duplicate_before_and_after_the_pipelines_change(pipeline: InMemoryPipeline) -> None:

@@ -26,8 +26,12 @@ def classes() -> Iterator[type]:
     for module in pkgutil.walk_packages(agents.__path__, "agents."):
         if not module.name.startswith("agents.ports"):
             loaded = importlib.import_module(module.name)
-            defined = (one for _, one in inspect.getmembers(loaded, inspect.isclass) if one.__module__ == module.name)
-            yield from (one for one in defined if not issubclass(one, Exception))
+            defined = (
+                defined_class
+                for _, defined_class in inspect.getmembers(loaded, inspect.isclass)
+                if defined_class.__module__ == module.name
+            )
+            yield from (defined_class for defined_class in defined if not issubclass(defined_class, Exception))
 
 
 def test_each_writer_port_is_taken_by_one_package() -> None:

@@ -65,7 +65,7 @@ async def test_old_turns_move_to_the_archive_as_they_were() -> None:
     await harness.archive()
     assert logged(harness) == []
     assert sorted(map(said, archived(harness).values())) == sorted(map(said, current))
-    assert archived(harness).keys() == {memory_id(one).encode() for one in current}
+    assert archived(harness).keys() == {memory_id(entry).encode() for entry in current}
 
 
 async def test_unhandled_and_young_turns_stay() -> None:
@@ -155,7 +155,7 @@ async def test_forget_that_the_archive_was_not_told_of_is_made_up_for() -> None:
     assert after == before + 1, "once, and only what was not told"
     left = archived(harness)
     assert memory_id(left[memory_id(untold).encode()]) == memory_id(untold)
-    assert [said(left[memory_id(one).encode()]) for one in kept] == list(map(said, kept))
+    assert [said(left[memory_id(entry).encode()]) for entry in kept] == list(map(said, kept))
 
 
 async def test_turn_forgotten_while_it_is_archived_is_forgotten_afterwards() -> None:
@@ -203,7 +203,7 @@ async def test_refused_edit_does_not_replace_the_archived_text() -> None:
     record = harness.say("ana", "t1", "accepted")
     harness.say("ana", "t1", "refused", is_stored=False, mode="unknown")
     await harness.archive()
-    assert [said(one) for one in archived(harness).values()] == [said(record)]
+    assert [said(entry) for entry in archived(harness).values()] == [said(record)]
 
 
 async def test_edited_turn_keeps_its_time() -> None:
@@ -240,6 +240,6 @@ async def test_operator_reads_each_current_turn_once_while_the_worker_archives()
         read += records
         await harness.archive(kept=timedelta(minutes=40 - 5 * offset))
     assert logged(harness) == []
-    texts = {said(one) for one in read}
+    texts = {said(entry) for entry in read}
     assert texts >= {said(record) for record in current if record.partition == partition}
     assert len(texts) == len(read)

@@ -35,7 +35,7 @@ class Killed(WorkerHarness):
     def found(self) -> tuple[int, list[bool]]:
         """Return the number of memories with words, and whether something supersedes them."""
         columns = self.words.memory_columns(HERE, "u1")
-        return columns.documents, [bool(columns.columns.superseded[one]) for one in columns.number_of.values()]
+        return columns.documents, [bool(columns.columns.superseded[number]) for number in columns.number_of.values()]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ class ReembeddingHarness(WorkerHarness):
         self.publisher.sent.clear()
         number = await self.reembedding.reconcile(HERE)
         reports = self.embedded_events()
-        restored = sorted(one for _, one in self.points() - before)
+        restored = sorted(point for _, point in self.points() - before)
         assert len(self.publisher.sent) == len(reports) == number - len(restored)
         assert {report.status for report in reports} <= {"stale"}
         return [report.memory_id for report in reports], restored
@@ -149,7 +149,7 @@ async def test_comparison_ahead_of_a_roll_back_finds_the_kept_vectors(worker: Re
     assert await worker.reembedding.reconcile(HERE) == 0
     for report in worker.embedded_events():
         worker.remember.embedded(report)
-    old, new = (worker.space("code", one).fingerprint.digest for one in ("tiny32", "tiny48"))
+    old, new = (worker.space("code", embedder).fingerprint.digest for embedder in ("tiny32", "tiny48"))
     for memory in (first, second):
         embedding = worker.stored(memory).embedding
         assert embedding.status == "ready"

@@ -29,7 +29,10 @@ def test_name_of_one_field_is_its_value(user: str) -> None:
 
 
 def test_values_that_join_alike_have_two_keys() -> None:
-    keys = [TENANT.key({"organization_id": one, "user_id": two}) for one, two in (("a/b", "c"), ("a", "b/c"))]
+    keys = [
+        TENANT.key({"organization_id": organization, "user_id": two})
+        for organization, two in (("a/b", "c"), ("a", "b/c"))
+    ]
     assert keys == ["a%2Fb/c", "a/b%2Fc"]
 
 

@@ -138,7 +138,9 @@ async def test_run_beyond_a_wait_is_begun_and_asked_for(monkeypatch: pytest.Monk
         assert (await memory.run_job("rebuild", timeout=600)).processed == 4
     begun, *asked = gateway.asked
     assert begun.headers["prefer"] == "respond-async"
-    assert [(one.url.host, one.url.path) for one in asked] == [("gateway", "/v1/users/u1/jobs/rebuild-0-1")] * 2
+    assert [(request.url.host, request.url.path) for request in asked] == [
+        ("gateway", "/v1/users/u1/jobs/rebuild-0-1")
+    ] * 2
 
 
 async def test_own_writes_are_read_after() -> None:
@@ -157,7 +159,7 @@ async def test_own_writes_are_read_after() -> None:
         await memory.retrieve("x")
         await memory.retrieve("x", users="ben")
         await memory.retrieve("x", read_after=None)
-    after = [json.loads(one.content).get("read_after") for one in gateway.asked[2:]]
+    after = [json.loads(request.content).get("read_after") for request in gateway.asked[2:]]
     assert after == ["3:17", None, None]
 
 

@@ -76,10 +76,10 @@ async def test_lost_connection_is_an_error_that_is_tried_again() -> None:
 
 
 async def test_other_clients_of_the_process_stay_as_they_are() -> None:
-    before = [dict(vars(one)) for one in (AIOKafkaClient, AIOKafkaConnection, Fetcher)]
+    before = [dict(vars(patched)) for patched in (AIOKafkaClient, AIOKafkaConnection, Fetcher)]
     corrected, other = AIOKafkaClient(), AIOKafkaClient()
     correct_connections(corrected)
-    assert [dict(vars(one)) for one in (AIOKafkaClient, AIOKafkaConnection, Fetcher)] == before
+    assert [dict(vars(patched)) for patched in (AIOKafkaClient, AIOKafkaConnection, Fetcher)] == before
     assert "close" not in vars(other)
 
 

@@ -60,10 +60,10 @@ async def test_records_after_a_refused_one_are_written() -> None:
     with pytest.raises(InvalidTimestampError):
         await producers.send("from the future")
     # All of them meet the producer that has lost count; one successor serves all.
-    await asyncio.gather(*(producers.send(one) for one in "bcd"))
+    await asyncio.gather(*(producers.send(key) for key in "bcd"))
     await producers.renewed.stop()
     assert producers.log == ["a", "b", "c", "d"]
-    assert [one.state for one in producers.made] == ["stopped", "stopped"]
+    assert [producer.state for producer in producers.made] == ["stopped", "stopped"]
 
 
 async def test_successor_that_does_not_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,4 +80,4 @@ async def test_successor_that_does_not_start_is_tried_again(monkeypatch: pytest.
     await producers.send("a")
     assert producers.log == ["a"]
     await producers.renewed.stop()
-    assert [one.state for one in producers.made] == ["stopped"] * 3
+    assert [producer.state for producer in producers.made] == ["stopped"] * 3

@@ -50,7 +50,7 @@ def test_every_named_setting_exists() -> None:
 def test_kustomizations_name_the_files_that_are_there() -> None:
     for folder, kustomization in manifests.kustomizations().items():
         named = {folder / name for name in kustomization.get("resources", []) + kustomization.get("components", [])}
-        assert all(one.exists() for one in named)
+        assert all(path.exists() for path in named)
         assert {file for file in folder.glob("*.yaml") if file.name != "kustomization.yaml"} <= named
 
 
@@ -129,8 +129,8 @@ def test_secrets_are_references() -> None:
         for variable in manifests.container_of(workload)["env"]
         if variable["name"] in secret
     ]
-    assert {one["name"] for one in found} == secret
-    assert all("secretKeyRef" in one["valueFrom"] for one in found)
+    assert {variable["name"] for variable in found} == secret
+    assert all("secretKeyRef" in variable["valueFrom"] for variable in found)
     assert not secret & set(manifests.config())
 
 

@@ -149,7 +149,7 @@ def test_alert_says_how_urgent_it_is_and_names_its_labels(alert: dict[str, Any])
 def grouped(query: str) -> set[str]:
     """The labels by which a query aggregates."""
     found = nodes(parsed(query), promql_parser.AggregateExpr)
-    return {label for one in found if one.modifier is not None for label in one.modifier.labels}
+    return {label for operation in found if operation.modifier is not None for label in operation.modifier.labels}
 
 
 def test_each_alert_has_its_entry_in_the_run_book() -> None:

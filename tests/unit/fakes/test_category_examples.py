@@ -29,7 +29,7 @@ def test_category_precision_and_recall_on_held_out_sentences(model: FastembedMod
     categories = {name: vectors(model, category_texts(name, text)) for name, (text, _) in CHECKING.items()}
     background = Background.of(vectors(model, BACKGROUND_TOPICS))
     found = match_categories(vectors(model, (text for text, _ in sentences)), categories, background)
-    put = [(one.name, name) for some, (_, name) in zip(found, sentences, strict=True) for one in some]
-    right = sum(one == name for one, name in put)
+    put = [(assignment.name, name) for some, (_, name) in zip(found, sentences, strict=True) for assignment in some]
+    right = sum(assigned == name for assigned, name in put)
     assert right / len(put) >= 0.8
     assert right / len(here) >= 0.65

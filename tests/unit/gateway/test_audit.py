@@ -150,4 +150,4 @@ async def test_each_memory_of_a_selection_leaves_a_line(wire: FakeWire, caplog: 
         outcome = await MemoryService(wire).selections.forget(call, selected)
     assert outcome.count == 6
     told = [(audit_line["action"], audit_line["what"], audit_line["counts"]) for audit_line in audit_lines(caplog)]
-    assert told == [("forget", {"memory_id": one}, FORGOTTEN) for one in ("m1", "m2")]
+    assert told == [("forget", {"memory_id": memory_id}, FORGOTTEN) for memory_id in ("m1", "m2")]

@@ -66,10 +66,10 @@ async def test_runs_are_those_of_a_boundary() -> None:
     for organization in ("acme", "globex"):
         scope = {"organization_id": organization, "user_id": "u1", "project_id": organization}
         runs.apply(json.dumps({**told, "scope": scope}).encode())
-    assert [one.project_id for one in await runs.list(call_of("acme/u1"), None)] == ["acme"]
+    assert [run.project_id for run in await runs.list(call_of("acme/u1"), None)] == ["acme"]
     runs.forget(b"acme/u1")
     assert await runs.list(call_of("acme/u1"), None) == []
-    assert [one.project_id for one in await runs.list(call_of("globex/u1"), None)] == ["globex"]
+    assert [run.project_id for run in await runs.list(call_of("globex/u1"), None)] == ["globex"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,10 @@ def test_dead_letter_has_an_owner_where_every_boundary_field_is_named(
 async def test_events_are_those_of_a_boundary() -> None:
     feed = Feed()
     service = MemoryService(FakeWire(), TENANTS, feed=feed)
-    listening = {one: await service.events.open(call_of(f"{one}/u1"), None) for one in ("acme", "globex")}
+    listening = {
+        organization: await service.events.open(call_of(f"{organization}/u1"), None)
+        for organization in ("acme", "globex")
+    }
     for events in listening.values():
         assert (await anext(events)).event == "opened"
     for offset, name in enumerate(listening):
@@ -109,7 +112,7 @@ async def test_events_are_those_of_a_boundary() -> None:
 def test_grant_of_an_organization_covers_its_users() -> None:
     policy = policy_of(TENANTS).model_validate({"principals": {"p": [{"organization_id": "acme", "user_id": "*"}]}})
     [grant] = policy.principals["p"]
-    assert [grant.covers_user(one) for one in ("acme/u1", "acme/u2", "globex/u1", "acme", "u1")] == [
+    assert [grant.covers_user(user) for user in ("acme/u1", "acme/u2", "globex/u1", "acme", "u1")] == [
         True,
         True,
         False,

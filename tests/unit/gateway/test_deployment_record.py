@@ -85,7 +85,7 @@ async def test_each_change_wakes_all_that_wait() -> None:
         await decided
         found.take([replaced("pausing")])
         await ended
-        waiting = [asyncio.create_task(one) for one in (found.until_decided(), found.until_serving())]
+        waiting = [asyncio.create_task(wait) for wait in (found.until_decided(), found.until_serving())]
         await asyncio.sleep(0)
         found.take([replaced("withdrawn")])
         await asyncio.gather(*waiting)

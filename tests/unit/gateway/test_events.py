@@ -96,7 +96,9 @@ async def take(stream: AsyncIterator[Sent], count: int) -> list[Sent]:
 
 
 def ids(sent: list[Sent]) -> list[str]:
-    return [one.event if isinstance(one.event, str) else one.event.memory_id for one in sent]
+    return [
+        sent_event.event if isinstance(sent_event.event, str) else sent_event.event.memory_id for sent_event in sent
+    ]
 
 
 async def test_a_listener_gets_the_events_of_its_user_alone() -> None:
@@ -152,7 +154,7 @@ async def test_a_slow_listener_is_reset_and_ends() -> None:
     await take(stream, 1)
     for offset in range(10):
         tell(feed, offset, f"m{offset}")
-    assert ids([one async for one in stream]) == ["reset"]
+    assert ids([event async for event in stream]) == ["reset"]
 
 
 async def test_a_listener_that_goes_leaves_nothing() -> None:

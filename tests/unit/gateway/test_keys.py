@@ -158,9 +158,9 @@ async def test_a_grant_of_one_project_is_none_of_another(http: httpx.AsyncClient
     turn = {"conversation_id": "c", "role": "user", "content": "x"}
     statuses = [
         (
-            await http.post("/v1/users/u1/turns", json=turn | {"project_id": one}, headers=keyed.headers("one"))
+            await http.post("/v1/users/u1/turns", json=turn | {"project_id": project}, headers=keyed.headers("one"))
         ).status_code
-        for one in ("p1", "p2")
+        for project in ("p1", "p2")
     ]
     assert statuses == [201, 403]
 

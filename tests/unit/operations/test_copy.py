@@ -215,7 +215,7 @@ async def test_revision_of_the_pipelines_stands_between_what_was_written_before_
         await copy(source, target, tmp_path / "position")
     target.live()
     await copy(source, target, tmp_path / "position")
-    assert [(one.key, before) for one, before in target.revised] == [(b"1-a", 12)]
+    assert [(revision.key, before) for revision, before in target.revised] == [(b"1-a", 12)]
     assert len(target.written) == 15
 
 

@@ -13,8 +13,8 @@ def boundary(name: str, memories: int) -> bytes:
 
 def test_last_value_of_a_user_counts_and_tombstones_remove() -> None:
     current = CurrentBoundaries()
-    for one in (record("a", boundary("a", 1)), record("b", boundary("b", 1)), record("a", boundary("a", 2))):
-        current.take(one)
+    for arrived in (record("a", boundary("a", 1)), record("b", boundary("b", 1)), record("a", boundary("a", 2))):
+        current.take(arrived)
     current.take(record("b", None))
     current.take(record("c", b"no JSON"))
-    assert {key: one.memories for key, one in current.by_key.items()} == {b"a": 2}
+    assert {key: summary.memories for key, summary in current.by_key.items()} == {b"a": 2}

@@ -28,7 +28,7 @@ from tests.fakes.deployment_log import FakeDeploymentLog
 
 EXAMPLES = "tests.builders.boundary_scopes"
 
-TENANTS, ORGANIZATIONS, SHARED = (deployed_scope(one) for one in (TenantScope, OrganizationScope, SharedScope))
+TENANTS, ORGANIZATIONS, SHARED = (deployed_scope(scope) for scope in (TenantScope, OrganizationScope, SharedScope))
 
 ACME = {"organization_id": "acme", "user_id": "u1"}
 
@@ -78,7 +78,7 @@ def test_boundary_of_a_scope_and_of_a_selector(model: type[Scope], given: Any, b
     assert turn_in(model, given).boundary == selected_by(model, given).boundary == boundary
     assert turn_in(model, given).model_dump() == {**given, "project_id": "default"}
     assert boundary_in(record({"scope": given}), model.boundary_fields) == boundary
-    exactly = {name: (one,) for name, one in given.items()}
+    exactly = {name: (value,) for name, value in given.items()}
     assert selected_by(model, given).fields() == {**exactly, "project_id": ("default",)}
 
 

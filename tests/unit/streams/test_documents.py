@@ -58,7 +58,7 @@ def is_valid(schema: str, value: Any) -> bool:
     """True if both documents accept a value of `schema`; fails if they differ."""
     [named] = [one for one in DOCUMENT["components"]["schemas"] if one == schema.replace(".", "_")]
     in_document = {"$ref": f"#/components/schemas/{named}", "components": DOCUMENT["components"]}
-    verdicts = {bool(Draft202012Validator(one).is_valid(value)) for one in (SCHEMAS[schema], in_document)}
+    verdicts = {bool(Draft202012Validator(each).is_valid(value)) for each in (SCHEMAS[schema], in_document)}
     [verdict] = verdicts
     return verdict
 

@@ -20,7 +20,7 @@ def test_nothing_is_collected_inside_and_what_was_made_is_left_out_later() -> No
         assert not gc.isenabled()
         made: list[object] = [[] for _ in range(1000)]
     assert gc.isenabled()
-    assert not {id(one) for one in made} & {id(one) for one in gc.get_objects()}
+    assert not {id(created) for created in made} & {id(created) for created in gc.get_objects()}
 
 
 def test_collection_that_was_off_stays_off() -> None:

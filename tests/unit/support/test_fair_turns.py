@@ -36,8 +36,8 @@ async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_
 
     asking = [asyncio.create_task(ask(str(number % 4))) for number in range(8)]
     await asyncio.sleep(0)
-    for one in asking[3::2]:
-        one.cancel()
+    for waiting in asking[3::2]:
+        waiting.cancel()
     await asyncio.wait(asking)
     assert most == 2
     await asyncio.wait_for(ask(), 1)

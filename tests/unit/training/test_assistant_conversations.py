@@ -69,7 +69,7 @@ def test_a_conversation_has_forty_questions(conversation: Conversation) -> None:
 @each
 def test_a_third_asks_what_the_assistant_said(conversation: Conversation) -> None:
     asked = questions(conversation)
-    assert 3 * sum(one.kind == "assistant_said" for one in asked) >= len(asked)
+    assert 3 * sum(question.kind == "assistant_said" for question in asked) >= len(asked)
 
 
 @each

@@ -64,5 +64,5 @@ async def test_whole_texts_have_the_scores_of_the_fake_index() -> None:
     exact, fake = ExactIndex(points), FakeIndex()
     await fake.upsert(SPACE, points)
     [query] = drawn([99], 1, 16)
-    found, expected = [dict(await one.search(SPACE, query, WHERE, COUNT)) for one in (exact, fake)]
+    found, expected = [dict(await index.search(SPACE, query, WHERE, COUNT)) for index in (exact, fake)]
     assert found == pytest.approx(expected, abs=1e-6)

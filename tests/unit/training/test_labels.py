@@ -13,9 +13,9 @@ MIN_PRECISION = 0.95
 def test_halves_are_large_and_share_no_conversation_and_no_text() -> None:
     development, held_out = read_sentences("development"), read_sentences("held_out")
     assert min(len(development), len(held_out)) >= 400
-    assert not {one.conversation for one in development} & {one.conversation for one in held_out}
-    long = {one.text.casefold() for one in development if len(one.text) > 25}
-    assert not long & {one.text.casefold() for one in held_out}
+    assert not {example.conversation for example in development} & {example.conversation for example in held_out}
+    long = {example.text.casefold() for example in development if len(example.text) > 25}
+    assert not long & {example.text.casefold() for example in held_out}
 
 
 @pytest.mark.parametrize("label", LABELS)

@@ -92,6 +92,11 @@ def test_no_more_copies_than_asked_for() -> None:
 
 def test_assignment_that_is_even_stays_as_it_is() -> None:
     first = assigned(a=Member(), b=Member(), c=Member())
-    again = {name: Member(set(one.actives), set(one.copies), frozenset(one.copies)) for name, one in first.items()}
+    again = {
+        name: Member(set(member.actives), set(member.copies), frozenset(member.copies))
+        for name, member in first.items()
+    }
     assign_partitions(again, 4, 1)
-    assert again == {name: Member(one.actives, one.copies, frozenset(one.copies)) for name, one in first.items()}
+    assert again == {
+        name: Member(member.actives, member.copies, frozenset(member.copies)) for name, member in first.items()
+    }

@@ -112,7 +112,7 @@ class Declarations:
 
     def correct(self) -> ModeCommand:
         """Move a memory to another mode."""
-        memory_id = self.chance.choice([one for one in self.kept if self.place(one)])
+        memory_id = self.chance.choice([kept_id for kept_id in self.kept if self.place(kept_id)])
         mode = self.chance.choice([mode for mode in self.living if mode is not self.place(memory_id)])
 
         def holds() -> None:

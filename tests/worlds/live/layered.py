@@ -77,7 +77,7 @@ async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) ->
     loaded, pending = set[str](), set(turns)
     while pending:
         loaded |= pending
-        found = await asyncio.gather(*(_record(client, user, one) for one in sorted(pending)))
+        found = await asyncio.gather(*(_record(client, user, memory_id) for memory_id in sorted(pending)))
         known |= {memory["memory_id"]: memory for memory in found if memory is not None}
         named = {name for memory in known.values() for name in (*memory.get("items", ()), memory["superseded_by"])}
         pending = {name for name in named if name is not None} - loaded
@@ -156,8 +156,8 @@ def assert_same_states(states: Mapping[str, Sequence[tuple[object, ...]]]) -> No
     """Check that all users have the state of the first; a failure names the differences alone."""
     (_, expected), *others = states.items()
     for user, state in others:
-        missing = [one for one in expected if one not in state]
-        added = [one for one in state if one not in expected]
+        missing = [memory_id for memory_id in expected if memory_id not in state]
+        added = [memory_id for memory_id in state if memory_id not in expected]
         found = (user, missing, added, len(state))
         assert found == (user, [], [], len(expected)), found
 

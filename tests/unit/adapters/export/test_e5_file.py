@@ -73,8 +73,8 @@ def test_4_bit_embeddings_give_the_states_of_their_floats(e5: E5File) -> None:
 def test_the_same_file_gives_the_same_bytes(e5: E5File, tmp_path: Path) -> None:
     again = parse_e5_file(made_e5())
     models = [
-        bert_model(e5_tensors(one), e5_config(one), e5_word_table(one)).SerializeToString(deterministic=True)
-        for one in (e5, again)
+        bert_model(e5_tensors(file), e5_config(file), e5_word_table(file)).SerializeToString(deterministic=True)
+        for file in (e5, again)
     ]
     assert models[0] == models[1]
     for name, one in (("first", e5), ("second", again)):

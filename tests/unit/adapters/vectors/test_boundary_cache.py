@@ -94,13 +94,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
 
 
 async def test_cache_follows_every_write(index: EdgeIndex, engine: EdgeIndex) -> None:
-    for one in (index, engine):
-        await one.upsert(SPACE, [made(number) for number in range(60)])
+    for opened in (index, engine):
+        await opened.upsert(SPACE, [made(number) for number in range(60)])
     assert_alike(await answers(index), await answers(engine))
-    for one in (index, engine):
-        await one.upsert(SPACE, [made(number, version=1) for number in range(50, 80)])
-        await one.delete(SPACE, [memory(number) for number in range(20, 30)])
-        await one.upsert(SPACE, [replace(made(40), type="document", scope={"user_id": "u1", "project_id": "p2"})])
+    for opened in (index, engine):
+        await opened.upsert(SPACE, [made(number, version=1) for number in range(50, 80)])
+        await opened.delete(SPACE, [memory(number) for number in range(20, 30)])
+        await opened.upsert(SPACE, [replace(made(40), type="document", scope={"user_id": "u1", "project_id": "p2"})])
     assert_alike(await answers(index), await answers(engine))
 
 

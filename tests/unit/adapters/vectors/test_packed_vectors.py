@@ -50,7 +50,7 @@ async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
     """Cosines and MaxSim scores by memory."""
     near = await index.search(SPACE, QUESTION, MemoryFilter("u1"), 100)
     late = await index.maxsim(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
-    found = [("near", one) for one in near] + [("late", one) for one in late]
+    found = [("near", hit) for hit in near] + [("late", hit) for hit in late]
     return {(way, memory.memory_id): memory.score for way, memory in found}
 
 
@@ -191,7 +191,7 @@ async def test_failed_deletion_keeps_the_point_until_it_is_repeated(
     assert set(await index.hashes(SPACE, [memory(1), memory(2)])) == {memory(1), memory(2)}
     assert await answers(index) == before
     await index.delete(SPACE, [memory(1)])
-    assert {one for _, one in await answers(index)} == {memory(2)}
+    assert {memory_id for _, memory_id in await answers(index)} == {memory(2)}
     await index.close()
 
 
@@ -222,7 +222,7 @@ async def test_collection_at_rest_is_searched_without_the_engine(tmp_path: Path)
     await again.delete(SPACE, [memory(2)])
     after = await answers(again)
     await again.close()
-    assert {one for _, one in after} == {one for _, one in before} - {memory(2)} | {memory(30)}
+    assert {memory_id for _, memory_id in after} == {memory_id for _, memory_id in before} - {memory(2)} | {memory(30)}
     last = EdgeIndex(tmp_path)
     assert await answers(last) == after
     assert not last._collections.is_open(SPACE)

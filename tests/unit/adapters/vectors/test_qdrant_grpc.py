@@ -111,7 +111,7 @@ async def test_passages_count_towards_the_size_of_a_write(server: Server) -> Non
     passages = PassageVectors(np.repeat(X[np.newaxis], 60, axis=0), np.zeros(60, np.int64))
     await index.upsert(space, [point(number, passages=passages) for number in range(40)])
     written = [request for request, name in zip(calls.requests, calls.names, strict=True) if name == "Points/Upsert"]
-    assert sorted(len(one.points) for one in written) == [5 * 61, 35 * 61]
+    assert sorted(len(request.points) for request in written) == [5 * 61, 35 * 61]
 
 
 async def test_filter_is_in_candidates_and_outer_query(server: Server) -> None:
@@ -119,10 +119,13 @@ async def test_filter_is_in_candidates_and_outer_query(server: Server) -> None:
     await index.upsert(SPACE, [POINT])
     await index.read_ahead([PlannedSearch(SPACE, [ASKED], EVERYTHING, 5, 5, [memory(1)])])
     _, late = calls.last("Points/QueryBatch").query_points
-    keys = [[one.field.key for one in part.filter.must if one.field.key] for part in (late, *late.prefetch)]
+    keys = [
+        [condition.field.key for condition in part.filter.must if condition.field.key]
+        for part in (late, *late.prefetch)
+    ]
     assert keys == [["boundary"]] * 3
     assert [part.params.exact for part in (late, *late.prefetch)] == [True] * 3
-    assert [one.using for one in late.prefetch] == ["pooled", ""]
+    assert [candidates.using for candidates in late.prefetch] == ["pooled", ""]
 
 
 async def test_second_write_sends_only_the_write(server: Server) -> None:

@@ -36,7 +36,7 @@ def test_score_is_the_sum_of_the_best_products() -> None:
     products = unshift(tokens).astype(np.int64) @ question.steps.astype(np.int64) * question.weights
     starts = np.array([0, 50, 64, 129])
     best = [products[start:end].max(axis=0) for start, end in zip(starts, [50, 64, 129, 130], strict=True)]
-    expected = [float(sum(one) * question.unit) for one in best]
+    expected = [float(sum(row) * question.unit) for row in best]
     assert question.maxsim(tokens, starts).tolist() == expected
 
 

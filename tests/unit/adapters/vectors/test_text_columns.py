@@ -56,7 +56,7 @@ async def answers(index: EdgeIndex, asked: list[str] | None) -> list[tuple[list[
         await index.maxsim(SPACE, QUESTION, WHERE, COUNT, asked),
         await index.maxsim(SPACE, QUESTION, WHERE, COUNT, asked, QUERY),
     ]
-    return [([(hit.memory_id, hit.score) for hit in one], named(one)) for one in found]
+    return [([(hit.memory_id, hit.score) for hit in hits], named(hits)) for hits in found]
 
 
 def beyond_the_cache() -> EdgeResources:
@@ -83,7 +83,7 @@ async def test_passages_of_some_memories_score_as_among_all(tmp_path: Path) -> N
         for (found, parts), (all_found, all_parts) in zip(
             await answers(index, [memory(number)]), everything, strict=True
         ):
-            assert found == [one for one in all_found if one[0] == memory(number)]
+            assert found == [hit for hit in all_found if hit[0] == memory(number)]
             assert isinstance(parts, dict)
             assert isinstance(all_parts, dict)
             assert parts == {key: score for key, score in all_parts.items() if key[0] == memory(number)}

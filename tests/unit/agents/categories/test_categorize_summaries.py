@@ -164,7 +164,7 @@ async def test_redelivered_forget_keeps_categories_of_later_commands(harness: Ca
     harness.agent.before_forgetting(forget, 5)
     harness.table.put(HERE, SCOPE, declare_category(harness.table.get(HERE, SCOPE), "late", "", 6))
     harness.agent.before_forgetting(forget, 5)
-    assert [one.name for one in harness.table.get(HERE, SCOPE).all()] == ["late"]
+    assert [category.name for category in harness.table.get(HERE, SCOPE).all()] == ["late"]
 
 
 async def test_members_removed_since_the_refresh_are_not_shown(

@@ -174,7 +174,7 @@ async def test_ended_jobs_are_shown_with_counts_newest_first(harness: HealthHarn
         harness.jobs.end(0, "ana", job.job_id, SuccessReply(result).encode())
     harness.jobs.begin(0, "ana", StoredJob(job_id="rebuild-0-9", project=None, at_ms=0))
     shown = (await harness())["last_jobs"]
-    assert [(one["command"], one["state"], one["counts"]) for one in shown] == [
+    assert [(job["command"], job["state"], job["counts"]) for job in shown] == [
         ("backfill", "done", {"processed": 7}),
         ("backfill", "done", {"created": 2}),
     ]

@@ -148,11 +148,11 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Conte
         made("Distilled.", 4, type="semantic", role=None, conversation_id=None),
     )
     best = library.store(*chatter(PROTECTED_TOP_K, first=10, conversation_id="c3"))
-    library.search.memories = [library.records[one] for one in (*best, mused, done, error)]
+    library.search.memories = [library.records[memory_id] for memory_id in (*best, mused, done, error)]
     result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert result.sections["task_state"] == [error, change]
     assert result.sections["capsules"] == []
-    assert {done, mused, capsule}.isdisjoint(one for count in result.sections.values() for one in count)
+    assert {done, mused, capsule}.isdisjoint(memory_id for count in result.sections.values() for memory_id in count)
     assert {done, mused} <= set(result.dropped)
 
 
@@ -162,7 +162,7 @@ async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Cont
         made("A rule of thumb: index what you filter by.", 50, conversation_id="c2"),
         made("For example, an index on the date.", 51, conversation_id="c2", role="assistant"),
     )
-    library.search.memories = [library.records[one] for one in (principle, example)]
+    library.search.memories = [library.records[memory_id] for memory_id in (principle, example)]
     result = await library.assemble_context(budget_tokens=4000, interaction_mode="LEARNING")
     assert result.sections["rules"] == [principle]
     assert result.sections["relevant_decisions"] == [example]

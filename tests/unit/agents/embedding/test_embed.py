@@ -78,7 +78,7 @@ async def test_index_outage_does_not_fail_the_text(harness: EmbedHarness) -> Non
     with pytest.raises(Unavailable):
         await harness.embed.write(vectored)
     harness.index.up()
-    assert [one.status for one in await harness.embed.write(vectored)] == ["ready", "failed"]
+    assert [report.status for report in await harness.embed.write(vectored)] == ["ready", "failed"]
 
 
 async def test_nothing_is_written_for_an_empty_batch(harness: EmbedHarness) -> None:

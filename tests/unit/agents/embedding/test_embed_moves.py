@@ -55,8 +55,8 @@ class Action:
 def action(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Action]:
     drawn = [argument if isinstance(argument, st.SearchStrategy) else st.just(argument) for argument in arguments]
     pairs = [
-        st.tuples(st.just(name), one if isinstance(one, st.SearchStrategy) else st.just(one))
-        for name, one in named.items()
+        st.tuples(st.just(name), values if isinstance(values, st.SearchStrategy) else st.just(values))
+        for name, values in named.items()
     ]
     return st.builds(
         Action, st.just(what), st.tuples(*drawn), st.tuples(*pairs), st.just(1) if times is None else times
@@ -143,7 +143,7 @@ KILLED_AS_IT_MOVED = [
 ]
 READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
     *DECLARED,
-    *(one for text in ("heron", "otter") for one in (Action("say", (0, text)), Action("flow", (4,)))),
+    *(action for text in ("heron", "otter") for action in (Action("say", (0, text)), Action("flow", (4,)))),
     Action("answer", (0, "otter", "a")),
     Action("flow", (4,)),
     Action("redeliver", ("remembered", 3)),
@@ -155,7 +155,7 @@ READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
 
 
 KILLED_AS_IT_FORGOT = [
-    *(one for number in (0, 2, 1) for one in (Action("say", (number, "heron")), Action("flow", (4,)))),
+    *(action for number in (0, 2, 1) for action in (Action("say", (number, "heron")), Action("flow", (4,)))),
     Action("forget", ("conversation", 0)),
     Action("read", ("commands",)),
     *(Action("read", ("changes",), (("killed", True),), times=times) for times in (1, 4)),
@@ -266,7 +266,9 @@ def check_items(harness: LifecycleHarness, memories: dict[str, Memory]) -> None:
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
         found = [item for item in extract_by_rules(turn) if not is_forgotten(harness, turn, item)]
-        assert {derive_item_id(turn.scope, filtered_mode(turn), one.type, one.text) for one in found} <= set(turn.items)
+        assert {derive_item_id(turn.scope, filtered_mode(turn), item.type, item.text) for item in found} <= set(
+            turn.items
+        )
         assert all(turn.memory_id in sources(memories[item]) for item in turn.items)
     for item in (memory for memory in memories.values() if memory.item is not None):
         assert sources(item)
@@ -317,10 +319,10 @@ def check(harness: LifecycleHarness) -> None:
             assert found == {}
             continue
         place, vector = harness.expected_vector(memory)
-        held = {VectorLocation(mode=memory.mode, space=one) for one in memory.embedding.held}
+        held = {VectorLocation(mode=memory.mode, space=space) for space in memory.embedding.held}
         assert set(found) == {place} | held, "a vector that no record has, or none where a record has one"
         assert {memory.content_hash for memory in found.values()} == {memory.content_hash}
-        assert {one.mode for one in found.values()} == {memory.mode}
+        assert {location.mode for location in found.values()} == {memory.mode}
         assert not held or harness.spaces.has_former(memory)
         assert np.allclose(found[place].vector, vector)
         assert memory.embedding.status == "ready"

@@ -117,7 +117,7 @@ async def test_map_of_a_fifth_new_is_laid_out_again_from_the_old_one(world: MapH
     assert places(before).items() < places(grown).items()
     after = await world.settled()
     assert after != grown
-    moved = [np.hypot(*np.subtract(places(after)[one], at)) for one, at in places(before).items()]
+    moved = [np.hypot(*np.subtract(places(after)[memory_id], at)) for memory_id, at in places(before).items()]
     assert np.mean(moved) < 0.5
 
 

@@ -122,7 +122,7 @@ def test_last_contradicting_item_is_current_in_any_order(harness: ItemsHarness, 
     items = harness.items()
     fly, aws, local = (items[text] for text in (FLY.upper(), AWS, LOCAL))
     assert [memory.superseded_by for memory in (aws, local, fly)] == [local.memory_id, fly.memory_id, None]
-    assert [known(one).valid_until for one in (aws, local, fly)] == [local.occurred_at, fly.occurred_at, None]
+    assert [known(item).valid_until for item in (aws, local, fly)] == [local.occurred_at, fly.occurred_at, None]
     assert harness.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
 
 

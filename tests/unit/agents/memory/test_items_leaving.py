@@ -71,7 +71,7 @@ def test_forgotten_item_does_not_return_in_any_mode(harness: ItemsHarness) -> No
     harness.say(FLY, 1, offset=2)
     harness.change("move", memory_id=turn.memory_id, to="code")
     harness.say(FLY, 3, scope={"user_id": "u1", "project_id": "p2"})
-    assert [one.scope["project_id"] for one in harness.items().values()] == ["p2"], "another scope has its own"
+    assert [item.scope["project_id"] for item in harness.items().values()] == ["p2"], "another scope has its own"
 
 
 def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:

@@ -103,9 +103,11 @@ def harness(tmp_path: Path) -> Iterator[ChangesHarness]:
 
 
 def test_rename_moves_exactly_the_modes_memories(harness: ChangesHarness) -> None:
-    others = [harness.memory(one) for one in (harness.diary, harness.general)]
+    others = [harness.memory(memory_id) for memory_id in (harness.diary, harness.general)]
     events = harness.change(action="move", mode="code", to="diary")
-    assert events == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
+    assert events == {
+        memory_id: Remembered(memory=harness.memory(memory_id)) for memory_id in (harness.code1, harness.code2)
+    }
     moved = harness.memory(harness.code1)
     assert moved.mode == "diary"
     assert moved.mode_source == "caller"
@@ -113,7 +115,7 @@ def test_rename_moves_exactly_the_modes_memories(harness: ChangesHarness) -> Non
     assert moved.embedding.status == "pending"
     assert moved.embedding.place is not None
     assert moved.embedding.place.mode == "code"
-    assert [harness.memory(one) for one in (harness.diary, harness.general)] == others
+    assert [harness.memory(memory_id) for memory_id in (harness.diary, harness.general)] == others
     assert harness.words.counts(PARTITION, "u1")["diary"] == {"pending": 2, "ready": 1}
 
 
@@ -161,11 +163,13 @@ def test_memory_of_another_scope_is_not_changed(harness: ChangesHarness, user: s
 
 
 def test_forgotten_memories_leave_the_index_and_report_locations(harness: ChangesHarness) -> None:
-    before = {one: harness.memory(one) for one in (harness.code1, harness.code2)}
+    before = {memory_id: harness.memory(memory_id) for memory_id in (harness.code1, harness.code2)}
     events = harness.change(action="forget", mode="code")
-    places = {one: memory.embedding.place for one, memory in before.items()}
-    assert events == {one: Forgotten(memory_id=one, places=(place,)) for one, place in places.items() if place}
-    assert all(harness.memories.is_forgotten(PARTITION, one) for one in before)
+    places = {memory_id: memory.embedding.place for memory_id, memory in before.items()}
+    assert events == {
+        memory_id: Forgotten(memory_id=memory_id, places=(place,)) for memory_id, place in places.items() if place
+    }
+    assert all(harness.memories.is_forgotten(PARTITION, memory_id) for memory_id in before)
     assert {memory.memory_id for memory in harness.memories.all()} == {harness.diary, harness.general}
     found = harness.words.postings(PARTITION, "u1", ["violin", "cello", "drum"])
     assert [len(postings.numbers) for postings in found] == [0, 0, 1]

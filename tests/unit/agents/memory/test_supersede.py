@@ -60,7 +60,7 @@ class SupersedeHarness:
     def current_texts(self) -> set[str]:
         """Return the texts of current memories, after checking the lexical index."""
         columns = self.words.memory_columns(HERE, "ana")
-        known = {one for one, number in columns.number_of.items() if not columns.columns.superseded[number]}
+        known = {memory_id for memory_id, number in columns.number_of.items() if not columns.columns.superseded[number]}
         assert known == {memory.memory_id for memory in self.memories.all() if memory.superseded_by is None}
         return {memory.text for memory in self.memories.all() if memory.superseded_by is None}
 
@@ -163,7 +163,7 @@ def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: Superse
     events = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
     assert events == [older.memory_id, item.memory_id]
     columns = harness.words.memory_columns(HERE, item.index_name)
-    hidden = {one for one, number in columns.number_of.items() if columns.columns.superseded[number]}
+    hidden = {memory_id for memory_id, number in columns.number_of.items() if columns.columns.superseded[number]}
     assert hidden == {item.memory_id}
     assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
@@ -222,7 +222,9 @@ def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> Non
     harness.words.commit(HERE)
     harness.supersede.withdraw(harness.event.memory, harness.event.sources)
     harness.words.open(HERE)  # Uncommitted writes are lost.
-    events = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
+    events = [
+        event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
+    ]
     assert [event.memory_id for event in events] == [harness.event.memory.memory_id]
     for event in events:
         harness.words.remove(HERE, event.memory_id)

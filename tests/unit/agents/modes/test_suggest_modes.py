@@ -72,7 +72,7 @@ async def test_clusters_without_a_mode_are_suggested_with_examples(library: Sugg
     assert code["in_mode"] == "general"
     assert code["nearest"] is None
     assert set(code["name"].split("-")) <= set(code["terms"])
-    assert [len(set(one["memory_ids"])) for one in (code, soup)] == [24, 24]
+    assert [len(set(suggestion["memory_ids"])) for suggestion in (code, soup)] == [24, 24]
     assert {example["memory_id"] for example in code["examples"]} <= set(code["memory_ids"])
     assert not set(code["memory_ids"]) & set(soup["memory_ids"])
 

@@ -65,7 +65,7 @@ async def test_what_was_there_is_shown_once_whatever_happens_meanwhile(
     stored = lists.store(*turns(30, TIMES["minutes"]))
     shown = await lists.page(order=order, limit=10, **filters)
     new = turns(40, TIMES["minutes"])[30:]
-    lists.store(*(one.model_copy(update={"memory_id": f"new {n}"}) for n, one in enumerate(new)))
+    lists.store(*(memory.model_copy(update={"memory_id": f"new {n}"}) for n, memory in enumerate(new)))
     lists.store(made("early", 50, occurred_at=at(-1)))
     # Edits that give other times: of one that was shown, of one that was not, and of the last ones of the second page.
     for number, moved_to in ((3, 40), (26, -5), (20, 41), (9, -6)):
@@ -84,8 +84,8 @@ async def test_what_was_there_is_shown_once_whatever_happens_meanwhile(
 async def test_page_goes_on_behind_what_has_gone(lists: ListHarness) -> None:
     stored = lists.store(*turns(6, TIMES["minutes"]))
     first = await lists.page(order="oldest", limit=2)
-    for one in stored[1:4]:
-        lists.forget(one)
+    for memory in stored[1:4]:
+        lists.forget(memory)
     second = await lists.page(order="oldest", limit=2, cursor=first.next)
     assert [item.memory_id for item in second.items] == [stored[4].memory_id, stored[5].memory_id]
     assert second.next is None

@@ -27,7 +27,7 @@ async def test_mode_is_searched_alone_with_its_embedder(library: RetrievalHarnes
     assert found(result) == {name}
     assert warnings == []
     assert result.diagnostics["method"] == "weighted_mean"
-    asked = {one: library.embedders.model(one).queries for one in ("general", "tiny32", "tiny48")}
+    asked = {name: library.embedders.model(name).queries for name in ("general", "tiny32", "tiny48")}
     assert asked == {"general": [], "tiny32": [], "tiny48": []} | {embedder: ["what leaks?"]}
 
 

@@ -67,7 +67,7 @@ class PlannedReads:
 
     def _plan(self, space: VectorSpace, where: MemoryFilter) -> PlannedSearch:
         self.asked += 1
-        [plan] = [one for one in self.planned if (one.space, one.where) == (space, where)]
+        [plan] = [search for search in self.planned if (search.space, search.where) == (space, where)]
         return plan
 
 
@@ -94,7 +94,7 @@ async def test_question_over_all_modes_sends_its_reads_ahead_at_once(library: Re
     result, _ = await library.ask("what leaks?", mode="*")
     assert found(result) == {"code", "journal"}
     [reads] = made
-    assert {one.space.mode for one in reads.planned} == {"code", "journal"}
+    assert {search.space.mode for search in reads.planned} == {"code", "journal"}
     assert reads.asked >= len(reads.planned)
 
 

@@ -170,8 +170,8 @@ async def test_prompt_has_earlier_turns_with_modes_oldest_first(harness: Underst
         harness.remember(f"turn {number}", number, mode="code" if number % 2 else "general", role="user")
     asked = harness.remember("now", 20, mode="diary")
     prompted = await harness.recent_turns(asked)
-    assert [one["text"] for one in prompted] == [f"turn {number}" for number in range(3, MAX_RECENT_TURNS + 3)]
-    assert [one["mode"] for one in prompted] == ["code", "general"] * 3
+    assert [shown["text"] for shown in prompted] == [f"turn {number}" for number in range(3, MAX_RECENT_TURNS + 3)]
+    assert [shown["mode"] for shown in prompted] == ["code", "general"] * 3
 
 
 async def test_prompt_has_no_later_turns_and_no_other_scopes(harness: UnderstandHarness) -> None:

@@ -33,13 +33,16 @@ def runs_with(*records: bytes) -> Runs:
 async def test_runs_are_newest_first_once_and_bounded() -> None:
     runs = runs_with(*(record(f"0-{number}") for number in range(MAX_RUNS + 5)), record("0-24"))
     listed = await runs.list(Call.within(Caller(), "u1"), None)
-    assert [one.run for one in listed] == [f"0-{number}" for number in range(MAX_RUNS + 4, 4, -1)]
+    assert [run.run for run in listed] == [f"0-{number}" for number in range(MAX_RUNS + 4, 4, -1)]
 
 
 async def test_no_text_is_kept_and_a_forgotten_user_is_dropped() -> None:
     runs = runs_with(record("0-1"), b"{", b"", record("0-2", user="u/2"))
     [run] = await runs.list(Call.within(Caller(), "u1"), None)
-    assert [(one.op, one.before, one.after) for one in run.diff] == [("distil", None, None), ("decay", "0.8", "0.15")]
+    assert [(change.op, change.before, change.after) for change in run.diff] == [
+        ("distil", None, None),
+        ("decay", "0.8", "0.15"),
+    ]
     runs.forget(b"u%2F2")
     assert await runs.list(Call.within(Caller(), "u/2"), None) == []
 
@@ -47,7 +50,7 @@ async def test_no_text_is_kept_and_a_forgotten_user_is_dropped() -> None:
 async def test_runs_of_projects_without_a_grant_are_not_listed() -> None:
     runs = runs_with(record("0-1"), record("0-2", project="p2"))
     caller = Caller(grants=(Grant.model_validate({"user_id": "u1", "project_id": "p2"}),))
-    assert [one.run for one in await runs.list(Call.within(caller, "u1"), None)] == ["0-2"]
+    assert [run.run for run in await runs.list(Call.within(caller, "u1"), None)] == ["0-2"]
 
 
 async def test_a_run_is_shown_with_the_texts_of_now(wire: FakeWire) -> None:

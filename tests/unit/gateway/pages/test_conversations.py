@@ -132,5 +132,5 @@ async def test_a_conversation_of_one_project_leaves_the_project_in_the_head_as_i
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(ONE + "&of=home")).text
     asked = [*lists(wire, "conversations"), *lists(wire, "memories")]
-    assert {one["scope"]["project_id"] for one in asked} == {"home"}
+    assert {request["scope"]["project_id"] for request in asked} == {"home"}
     assert '"/admin/consolidations?user=ana"' in page

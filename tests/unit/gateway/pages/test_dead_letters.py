@@ -131,7 +131,7 @@ async def test_all_of_a_code_but_no_later_ones(topic: FakeDeadLetterTopic, servi
         answer = await http.post(f"{PAGE}/replay?code=unknown_mode", data={"until": until})
         page = unescape((await http.get(PAGE)).text)
     assert "count=3" in answer.headers["location"]
-    assert [json.loads(one.value or b"")["content"] for one in topic.published] == ["turn 0", "turn 1", "turn 2"]
+    assert [json.loads(record.value or b"")["content"] for record in topic.published] == ["turn 0", "turn 1", "turn 2"]
     assert "was cut, so the original bytes are gone" in page
     assert "event of the service itself" in page
 
@@ -168,5 +168,5 @@ def test_only_the_last_letters_are_kept() -> None:
     topic = FakeDeadLetterTopic(limit=2)
     for _ in range(3):
         topic.put(b"u1", turn("u1"))
-    assert [str(one.place) for one in topic.list.newest()] == ["0-2", "0-1"]
+    assert [str(letter.place) for letter in topic.list.newest()] == ["0-2", "0-1"]
     assert topic.letters.is_full

@@ -83,7 +83,7 @@ async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(w
     ticked = [choice("m1"), choice("m2", "code"), choice("m3", project="work"), choice("m4", "new")]
     async with pages_over(MemoryService(wire)) as http:
         moved = await http.post(PAGE, data={"do": "move", "mode": "new", "selected": ticked})
-        undo = [unescape(one) for one in re.findall(r'type="hidden" name="selected" value="([^"]*)"', moved.text)]
+        undo = [unescape(value) for value in re.findall(r'type="hidden" name="selected" value="([^"]*)"', moved.text)]
         assert "Memories moved to the mode new: 3." in moved.text
         sent = [(command["scope"]["project_id"], command["arguments"]) for command in commands(wire, "set_memory_mode")]
         assert sent == [

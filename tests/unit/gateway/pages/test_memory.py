@@ -103,11 +103,11 @@ async def test_a_move_can_be_undone(wire: FakeWire, store: Store) -> None:
         back = await http.post(TURN, data={"do": "move", "mode": "journal", "is_undo": "1"})
         assert "Undo" not in (await http.get(back.headers["location"])).text
     sent = [record for record in wire.records if record.get("command") == "set_memory_mode"]
-    assert [one["arguments"] for one in sent] == [
+    assert [record["arguments"] for record in sent] == [
         {"memory_id": "m1", "mode": "code"},
         {"memory_id": "m1", "mode": "journal"},
     ]
-    assert {one["scope"]["project_id"] for one in sent} == {"home"}
+    assert {record["scope"]["project_id"] for record in sent} == {"home"}
 
 
 async def test_an_edit_is_a_turn_and_its_undo_restores_the_very_text(wire: FakeWire, store: Store) -> None:

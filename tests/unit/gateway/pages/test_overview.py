@@ -161,8 +161,8 @@ async def test_live_numbers_are_sent_when_they_change(boundaries: Boundaries) ->
     sent: list[str] = []
 
     async def listen() -> None:
-        async for one in live_answer(render, users).body_iterator:
-            sent.append(str(one))  # noqa: PERF401 - the stream has no end
+        async for chunk in live_answer(render, users).body_iterator:
+            sent.append(str(chunk))  # noqa: PERF401 - the stream has no end
 
     listening = asyncio.create_task(listen())
     await asyncio.sleep(0.05)
@@ -186,7 +186,7 @@ def test_many_corrections_are_to_be_acted_on(moved: int, level: str) -> None:
 
 def test_shares_of_nothing_are_unknown() -> None:
     found = criteria_of_deployment({"several_modes": 0, "corrections": 0, "boundaries": 0, "memories": 0}, None)
-    assert {(one.value, one.level) for one in found} == {("-", "unknown")}
+    assert {(figure.value, figure.level) for figure in found} == {("-", "unknown")}
     assert several_modes(1, 100).level == "warn"
     assert several_modes(50, 100).level == "good"
 

@@ -73,4 +73,4 @@ def test_description_alone_never_suffices(summary: str | None, enough: bool) -> 
     question = parse_question("doctors and sports?", ())
     layer = category_layer([({}, category)], question, coverage_of(list(question.terms)))
     assert layer.suffices == enough
-    assert [one["name"] for one in layer.shown] == ["health"]
+    assert [category["name"] for category in layer.shown] == ["health"]

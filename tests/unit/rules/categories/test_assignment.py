@@ -42,7 +42,7 @@ def vector_near(*places: int, weight: float = 0.9) -> Vector:
 
 def category_names(vector: Vector) -> list[str]:
     [found] = match_categories(vector[np.newaxis], CATEGORIES, BACKGROUND)
-    return [one.name for one in found]
+    return [category.name for category in found]
 
 
 def test_item_gets_the_nearest_category_or_none() -> None:
@@ -53,9 +53,9 @@ def test_item_gets_the_nearest_category_or_none() -> None:
 
 def test_item_can_have_several_categories_by_confidence() -> None:
     [found] = match_categories((vector_near(0, 2) + 0.1 * TOPICS[2])[np.newaxis], CATEGORIES, BACKGROUND)
-    assert [one.name for one in found] == ["music", "health"]
+    assert [category.name for category in found] == ["music", "health"]
     assert 1 >= found[0].confidence >= found[1].confidence >= MIN_CATEGORY_CONFIDENCE
-    assert {one.by for one in found} == {"likeness"}
+    assert {category.by for category in found} == {"likeness"}
 
 
 def test_item_nearer_to_the_background_gets_no_category() -> None:
@@ -67,7 +67,7 @@ def test_item_nearer_to_the_background_gets_no_category() -> None:
 def test_category_matches_by_its_nearest_text() -> None:
     categories = CATEGORIES | {"health": np.concatenate([directions(6, seed=3), TOPICS[:1]])}
     [found] = match_categories(vector_near(0)[np.newaxis], categories, BACKGROUND)
-    assert [one.name for one in found] == ["health"]
+    assert [category.name for category in found] == ["health"]
 
 
 def test_vector_length_and_space_scale_do_not_matter() -> None:
@@ -80,7 +80,7 @@ def test_vector_length_and_space_scale_do_not_matter() -> None:
     background = Background.of(ROWS + common)
     [found] = match_categories((vector_near(0) + common)[np.newaxis], moved, background)
     [nothing] = match_categories((directions(1, seed=5)[0] + common)[np.newaxis], moved, background)
-    assert [one.name for one in found] == ["health"]
+    assert [category.name for category in found] == ["health"]
     assert nothing == ()
 
 

@@ -271,7 +271,7 @@ def test_deployment_categories_are_merged_into_a_users_own() -> None:
         Category(name="dropped", summary="Sum."),
     )
     merged = merge_deployment_categories(kept, {"named": "today", "new": "fresh", "both": "theirs"})
-    described = [(one.name, one.description, one.summary) for one in merged.all()]
+    described = [(category.name, category.description, category.summary) for category in merged.all()]
     assert described == [
         ("both", "mine", None),
         ("named", "today", "Sum."),

@@ -106,7 +106,7 @@ def test_cells_are_bounded_and_keep_near_vectors_together() -> None:
     found = build_cells(unit)
     assert max(map(len, found)) <= MAX_CELL_SIZE
     assert np.bincount(np.concatenate(found)).tolist() == [2] * 2400
-    together = {(one, other) for cell in found for one in cell.tolist() for other in cell.tolist()}
+    together = {(member, other) for cell in found for member in cell.tolist() for other in cell.tolist()}
     near = [(number, number + 8 * step) for number in range(0, 2000, 37) for step in range(1, 40)]
     assert sum(pair in together for pair in near) > 0.7 * len(near)
 

@@ -192,9 +192,12 @@ def near(count: int) -> Matrix:
 def test_turns_of_two_speakers_are_not_clustered() -> None:
     said = [source_of(made("The river is high today.", n, speaker=("Ana", "Ben")[n % 2])) for n in range(6)]
     found = cluster_turns(said, near(6))
-    assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
-    assert [len(one.sources) for one in found] == [3, 3]
-    assert all(0.99 < one.mean_cosine <= 1 for one in found)
+    assert sorted({source.voice for source in cluster.sources} == {cluster.sources[0].voice} for cluster in found) == [
+        True,
+        True,
+    ]
+    assert [len(cluster.sources) for cluster in found] == [3, 3]
+    assert all(0.99 < cluster.mean_cosine <= 1 for cluster in found)
 
 
 COURTESIES = {
@@ -251,7 +254,9 @@ TEXT = "Watered the tomatoes in the greenhouse."
 
 
 def turns_of(*own: Visibility) -> list[Memory]:
-    return [made(TEXT, number, visibility=one, own_visibility=one) for number, one in enumerate(own)]
+    return [
+        made(TEXT, number, visibility=visibility, own_visibility=visibility) for number, visibility in enumerate(own)
+    ]
 
 
 def cluster(*own: Visibility) -> TurnCluster:

@@ -18,7 +18,7 @@ def kept_of(sizes: list[int], room: int) -> list[int]:
     packer = ContextPacker(10_000)
     newest_first = [sized(len(sizes) - place, size) for place, size in enumerate(sizes)]
     packer.offer("recent_window", newest_first, room, contiguous=True)
-    return [place for place, one in enumerate(newest_first) if packer.has(one.memory.memory_id)]
+    return [place for place, candidate in enumerate(newest_first) if packer.has(candidate.memory.memory_id)]
 
 
 @pytest.mark.parametrize(

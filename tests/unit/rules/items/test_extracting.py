@@ -34,12 +34,12 @@ def shown(text: str) -> Memory:
 
 def test_turn_with_several_kinds_of_items() -> None:
     found = extract_by_rules(made(DENSE))
-    assert [(one.kind, one.type) for one in found] == [
+    assert [(item.kind, item.type) for item in found] == [
         ("decision", "semantic"),
         ("constraint", "semantic"),
         ("procedure", "procedural"),
     ]
-    assert " ".join(one.text for one in found) == DENSE
+    assert " ".join(item.text for item in found) == DENSE
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_items_per_text_are_limited() -> None:
 def test_long_resource_gives_segments_that_name_it() -> None:
     found = [item for item in extract_by_rules(shown(DOCUMENT)) if item.type == "document"]
     assert found
-    assert {(one.kind, one.resource, one.claim) for one in found} == {(None, "s3://b/minutes.txt", None)}
-    assert all(one.text == DOCUMENT[one.start : one.end] for one in found)
+    assert {(item.kind, item.resource, item.claim) for item in found} == {(None, "s3://b/minutes.txt", None)}
+    assert all(item.text == DOCUMENT[item.start : item.end] for item in found)
 
 
 def test_resource_gives_items_without_claims() -> None:
@@ -175,7 +175,7 @@ def test_entities_and_dates_are_those_of_the_sentence() -> None:
 def test_temporary_items_are_less_stable_and_anaphora_less_certain() -> None:
     [lasting], [passing] = (extract_by_rules(made(f"The deploy target is fly.io{end}.")) for end in ("", " today"))
     assert passing.stability < lasting.stability
-    [whole], [leaning] = (extract_by_rules(made(f"{one} must support Windows.")) for one in ("The app", "It"))
+    [whole], [leaning] = (extract_by_rules(made(f"{subject} must support Windows.")) for subject in ("The app", "It"))
     assert leaning.confidence < whole.confidence
 
 
@@ -219,14 +219,14 @@ def test_item_of_model_and_rules_keeps_the_text_of_the_rules() -> None:
     memory = made(DENSE)
     by_rules = extract_by_rules(memory)
     both = extract_items(memory, answered(("decision", "PostgreSQL", "use PostgreSQL for the ledger")))
-    assert [one.text for one in both] == [item.text for item in by_rules]
+    assert [item.text for item in both] == [item.text for item in by_rules]
     assert both[0].confidence == 0.9 > by_rules[0].confidence
 
 
 def test_model_items_follow_those_of_the_rules() -> None:
     memory = made(DENSE)
     both = extract_items(memory, answered(("goal", "A fast API", "answer within 200 ms")))
-    assert [one.kind for one in both] == ["decision", "constraint", "procedure", "goal"]
+    assert [item.kind for item in both] == ["decision", "constraint", "procedure", "goal"]
 
 
 def test_empty_understanding_keeps_the_items_of_the_rules() -> None:
@@ -258,18 +258,18 @@ def test_item_text_is_its_span_and_extraction_is_deterministic(text: str, attach
     memory = made(text, role=role, resources=(Resource(uri="s3://b/x", text=attached),))
     found = extract_by_rules(memory)
     assert found == extract_by_rules(memory)
-    for one in found:
-        whole = text if one.resource is None else attached
-        assert 0 <= one.start < one.end <= len(whole)
-        assert one.text == whole[one.start : one.end]
-        assert 0 <= one.confidence <= 1
-        assert 0 <= one.stability <= 1
+    for item in found:
+        whole = text if item.resource is None else attached
+        assert 0 <= item.start < item.end <= len(whole)
+        assert item.text == whole[item.start : item.end]
+        assert 0 <= item.confidence <= 1
+        assert 0 <= item.stability <= 1
 
 
 @given(TEXTS)
 def test_items_of_a_text_do_not_overlap(text: str) -> None:
     spans = sorted((item.start, item.end) for item in extract_by_rules(made(text)))
-    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+    assert all(span[1] <= other[0] for span, other in pairwise(spans))
 
 
 @pytest.mark.parametrize("end", ["", "?", " is 5."])

@@ -92,7 +92,7 @@ def test_sample_has_every_conversation_as_long_as_there_is_room() -> None:
     conversations = [0] * 200 + [1, 2, 3] + [MISSING] * 20
     chosen = sampled(conversations, 10)
     assert len(chosen) == 10
-    assert {0, 1, 2, 3} <= {conversations[one] for one in chosen}
+    assert {0, 1, 2, 3} <= {conversations[place] for place in chosen}
     assert len(sampled(list(range(50)), 10)) == 10
     assert sampled(conversations, 500).tolist() == list(range(223))
 

@@ -165,14 +165,16 @@ def test_turn_is_due_unless_todays_profile_and_prompt_have_been_asked(reading: d
 
 
 def test_revision_decides_only_where_it_is_asked_for() -> None:
-    found = [is_of_earlier_revision(turn_read_by(revision=3), job(before_revision=one), 9) for one in (None, 3, 4)]
+    found = [
+        is_of_earlier_revision(turn_read_by(revision=3), job(before_revision=revision), 9) for revision in (None, 3, 4)
+    ]
     assert found == [False, False, True]
     assert not is_of_earlier_revision(turn_read_by(revision=3), job(before_revision=99), 3), "no revision is later"
 
 
 def test_turns_alone_are_covered_unless_they_await_an_answer() -> None:
     item = turn_read_by().model_copy(update={"origin": "extracted"})
-    assert [is_covered(one, job()) for one in (turn_read_by(), turn_read_by(status="pending"), item)] == [
+    assert [is_covered(memory, job()) for memory in (turn_read_by(), turn_read_by(status="pending"), item)] == [
         True,
         False,
         False,

@@ -85,7 +85,7 @@ def test_edit_keeps_a_filter_unless_it_says_otherwise(searchable: bool | None, e
 
 
 def test_items_of_filtered_turns_are_others_than_those_of_the_rest() -> None:
-    turns = [made(TARGET, visibility=one) for one in (EVERYWHERE, HIDDEN, PRIVATE)]
+    turns = [made(TARGET, visibility=visibility) for visibility in (EVERYWHERE, HIDDEN, PRIVATE)]
     ids = [support_item_id(turn, supports_of(turn, extract_by_rules(turn))[0]) for turn in turns]
     assert len(set(ids)) == 3
 

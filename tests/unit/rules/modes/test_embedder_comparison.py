@@ -49,8 +49,8 @@ def test_a_sample_is_bounded_and_the_same_each_time() -> None:
     memories = columns({f"c{number}": 30 for number in range(40)} | {"alone": 1})
     sample = sample_turns(memories, lambda kind: kind.mode == "code")
     assert len(sample) == MAX_TURNS
-    counts = np.unique([one.conversation for one in sample], return_counts=True)[1]
+    counts = np.unique([example.conversation for example in sample], return_counts=True)[1]
     assert set(counts.tolist()) == {MAX_CONVERSATION_TURNS}
     assert sample == sample_turns(memories, lambda kind: kind.mode == "code")
     assert sample_turns(memories, lambda kind: kind.mode == "journal") == []
-    assert MISSING not in {one.conversation for one in sample}
+    assert MISSING not in {example.conversation for example in sample}

@@ -106,7 +106,7 @@ def test_linkage_partitions_rows_into_dissimilar_groups(count: int, near: float,
     assert sorted(place for group in groups for place in group) == list(range(2 * count))
     means = [rows[group].mean(axis=0) for group in groups]
     pairs = [(mean, other) for place, mean in enumerate(means) for other in means[:place]]
-    assert all(float(one @ other) < near + 1e-5 for one, other in pairs)
+    assert all(float(mean @ other) < near + 1e-5 for mean, other in pairs)
 
 
 def test_linkage_splits_a_chain() -> None:

@@ -104,7 +104,7 @@ def searches(declared: ModeDeclarations, names: list[str], projects: tuple[str, 
 
 
 def shapes(found: list[ModeSearch]) -> list[tuple[str, str, tuple[str, ...] | None]]:
-    return [(one.mode.name, one.mode.embedder, one.where.scope["project_id"]) for one in found]
+    return [(search.mode.name, search.mode.embedder, search.where.scope["project_id"]) for search in found]
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def memory_columns(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
     traits = {place: Trait(kind, None, None) for place, kind in enumerate(kinds)}
     places = list(kinds)
     rows = [
-        MemoryRow(number, f"m{number}", places.index(one), occurred_ms, number, 5, 0.5, superseded, None)
-        for number, (one, occurred_ms, superseded) in enumerate(memories)
+        MemoryRow(number, f"m{number}", places.index(name), occurred_ms, number, 5, 0.5, superseded, None)
+        for number, (name, occurred_ms, superseded) in enumerate(memories)
     ]
     return MemoryColumns(rows, traits)
 

@@ -41,7 +41,7 @@ def embedded(features: QueryFeatures) -> QueryFeatures:
 def test_ranks_are_the_same(asked: QueryFeatures, model: LinearModel) -> None:
     prepared = prepare_features(asked, EVERY, model)
     assert "words" in prepared.primitives
-    alone, ahead = (rank_memories(embedded(asked), LIVE, model, prepared=one) for one in (None, prepared))
+    alone, ahead = (rank_memories(embedded(asked), LIVE, model, prepared=features) for features in (None, prepared))
     assert ahead.log_odds.tolist() == alone.log_odds.tolist()
 
 

@@ -357,4 +357,4 @@ def test_merge_breaks_ties_by_id(columns_in_languages: MemoryColumns) -> None:
 
 
 def test_cross_lingual_bias_is_never_negative() -> None:
-    assert all(one >= 0 for bias in CROSS_LINGUAL_BIAS.values() for one in bias)
+    assert all(value >= 0 for bias in CROSS_LINGUAL_BIAS.values() for value in bias)

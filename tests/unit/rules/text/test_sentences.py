@@ -65,7 +65,7 @@ def test_sentences_after_a_quotation_are_found() -> None:
 def test_sentence_spans_are_ordered_and_inside_the_text(text: str) -> None:
     spans = sentence_spans(text)
     assert all(0 <= span.start < span.end <= len(text) for span in spans)
-    assert all(one.end <= other.start for one, other in pairwise(spans))
+    assert all(span.end <= other.start for span, other in pairwise(spans))
     assert all(text[span.start : span.end] == text[span.start : span.end].strip() for span in spans)
 
 
@@ -73,7 +73,7 @@ def test_sentence_spans_are_ordered_and_inside_the_text(text: str) -> None:
 def test_chunks_keep_all_text_and_fit_the_window(text: str, window: int) -> None:
     spans = chunk_text(text, window)
     assert all(0 < span.end - span.start <= window for span in spans)
-    assert all(one.end <= other.start for one, other in pairwise(spans))
+    assert all(span.end <= other.start for span, other in pairwise(spans))
     kept = "".join(text[span.start : span.end] for span in spans)
     assert "".join(kept.split()) == ("".join(text.split()) if len(text) > window else "")
 
