@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 80_389, "modules": 637, "functions/100": 12.4, "imports %": 8.4, COMMENTS: 0.75, "used once": 977,
         "small": 50, "one": 233,
     },
-    "tests": {"lines": 78_300, "tuple asserts": 804},
+    "tests": {"lines": 79_150, "one": 182, "tuple asserts": 71},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
@@ -74,7 +74,7 @@ AIMS: dict[str, dict[str, float]] = {
     "product": {
         "lines": 64_000, "modules": 480, "functions/100": 8, "imports %": 6, COMMENTS: 2, "used once": 500, "one": 0,
     },
-    "tests": {"lines": 58_000, "tuple asserts": 0},
+    "tests": {"lines": 58_000, "one": 0, "tuple asserts": 0},
 }  # fmt: skip
 
 
