@@ -83,11 +83,11 @@ async def test_users_of_one_name_in_two_organizations_share_nothing(tenants: InM
         shown = await everything_of(tenants, organization, user)
         assert KETTLE.format(f"{organization} {user}") in shown
         assert f"furnish {organization}" in shown
-        others = [one for one in USERS if one != (organization, user)]
-        assert not any(KETTLE.format(" ".join(other)) in shown or ids[other] in shown for other in others)
+        others = [owner for owner in USERS if owner != (organization, user)]
+        assert not any(KETTLE.format(" ".join(owner)) in shown or ids[owner] in shown for owner in others)
         assert {"acme": "globex", "globex": "acme"}[organization] not in shown
         memory = member(tenants, organization, user)
-        for foreign in (ids[other] for other in others):
+        for foreign in (ids[owner] for owner in others):
             with pytest.raises(MemoryServiceError, match="not_found"):
                 await memory.get_memory(foreign)
             with pytest.raises(MemoryServiceError, match="not_found"):

@@ -72,23 +72,25 @@ async def _search(http: httpx.AsyncClient, query: str, **more: Any) -> list[str]
 
 
 async def test_added_is_found_shown_edited_and_deleted(http: httpx.AsyncClient) -> None:
-    [one, other] = await _add(http, "The lamp is green.", "The desk is blue.", metadata={"source": "chat"}, infer=True)
+    [first, second] = await _add(
+        http, "The lamp is green.", "The desk is blue.", metadata={"source": "chat"}, infer=True
+    )
     [hit, *_] = (await _ok(http, "POST", "/search", json={"query": "which colour has the lamp?"}))["results"]
-    assert hit["id"] == one
+    assert hit["id"] == first
     assert hit["memory"] == "The lamp is green."
     assert hit["metadata"] == {"source": "chat"}
     assert 0 < hit["score"] <= 1
-    await _ok(http, "PUT", f"/memories/{one}", json={"text": "The lamp is red."})
-    shown = await _ok(http, "GET", f"/memories/{one}")
+    await _ok(http, "PUT", f"/memories/{first}", json={"text": "The lamp is red."})
+    shown = await _ok(http, "GET", f"/memories/{first}")
     assert shown["memory"] == "The lamp is red."
     assert shown["user_id"] == "u1"
     assert shown["role"] == "user"
-    history = await _ok(http, "GET", f"/memories/{one}/history")
+    history = await _ok(http, "GET", f"/memories/{first}/history")
     assert [(step["event"], step["new_memory"]) for step in history] == [("ADD", None), ("UPDATE", "The lamp is red.")]
-    await _ok(http, "DELETE", f"/memories/{one}")
-    assert [memory["id"] for memory in (await _ok(http, "GET", "/memories"))["results"]] == [other]
+    await _ok(http, "DELETE", f"/memories/{first}")
+    assert [memory["id"] for memory in (await _ok(http, "GET", "/memories"))["results"]] == [second]
     for method in ("GET", "DELETE"):
-        told = await http.request(method, f"/memories/{one}")
+        told = await http.request(method, f"/memories/{first}")
         assert told.status_code == 404
         assert told.json()["code"] == "not_found"
 

@@ -25,5 +25,5 @@ def test_what_stays_different_is_told() -> None:
     found = compare_memories(BEFORE, listing(edited="c", extra="a"), LATER)
     assert found.missing == ["kept"]
     assert [memory["memory_id"] for memory in found.extra] == ["extra"]
-    assert [(one["text"], other["text"]) for one, other in found.different] == [("b", "c")]
+    assert [(first["text"], second["text"]) for first, second in found.different] == [("b", "c")]
     assert found.equal == 0

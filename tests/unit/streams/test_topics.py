@@ -35,9 +35,9 @@ def test_names_follow_the_contract() -> None:
 
 
 def test_prefixes_share_no_topic_and_no_group() -> None:
-    one, other = topics_with_prefix("one."), topics_with_prefix("other.")
-    assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 18
+    first, second = topics_with_prefix("one."), topics_with_prefix("other.")
+    assert not set(first.all()) & set(second.all())
+    assert len(set(first.all())) == len(first.all()) == 18
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 

@@ -24,8 +24,8 @@ def test_another_fingerprint_is_another_space(change: dict[str, Any]) -> None:
 
 
 def test_another_projection_of_the_tokens_is_another_space() -> None:
-    one, other = (PLAIN.model_copy(update={"tokens": name, "token_dim": 128}) for name in ("linear-a", "linear-b"))
-    assert one.digest != other.digest
+    first, second = (PLAIN.model_copy(update={"tokens": name, "token_dim": 128}) for name in ("linear-a", "linear-b"))
+    assert first.digest != second.digest
 
 
 def test_space_without_token_vectors_keeps_its_original_digest() -> None:

@@ -17,9 +17,9 @@ def unit(*numbers: float) -> Vector:
 
 
 def test_centring_spreads_vectors_that_lie_near_the_mean() -> None:
-    one, other = unit(1, 0.3, 0), unit(1, -0.3, 0)
-    assert one @ other > 0.8
-    assert CENTRE.of_passage(one) @ CENTRE.of_passage(other) < 0.2
+    first, second = unit(1, 0.3, 0), unit(1, -0.3, 0)
+    assert first @ second > 0.8
+    assert CENTRE.of_passage(first) @ CENTRE.of_passage(second) < 0.2
 
 
 def test_vectors_keep_length_one() -> None:

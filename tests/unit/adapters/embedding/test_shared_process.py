@@ -107,9 +107,9 @@ async def embedded(embedder: ProcessEmbedder, text: str) -> object:
 
 async def test_workers_share_one_process_that_ends_with_the_last(model: LocalModel, shared: Path) -> None:
     async with workers(model, shared, 1) as [last]:
-        async with workers(model, shared, 2) as [one, other]:
-            assert pid_of(one) == pid_of(other) == pid_of(last)
-            assert {len((await each.passage("red house")).tokens) for each in (one, other, last)} == {2}
+        async with workers(model, shared, 2) as [first, second]:
+            assert pid_of(first) == pid_of(second) == pid_of(last)
+            assert {len((await each.passage("red house")).tokens) for each in (first, second, last)} == {2}
         pid = pid_of(last)
         await last.passage("red")
     assert has_ended(pid)
@@ -134,13 +134,13 @@ def starting(model: LocalModel, shared: Path) -> Iterator[Callable[[], subproces
 async def test_process_outlives_the_worker_that_started_it_and_ends_with_the_last(
     model: LocalModel, shared: Path, starting: Callable[[], "subprocess.Popen[bytes]"]
 ) -> None:
-    starter, other = starting(), starting()
+    starter, follower = starting(), starting()
     pid = told_pid(starter)
-    assert told_pid(other) == pid
+    assert told_pid(follower) == pid
     async with workers(model, shared, 1) as [last]:
-        for one in (starter, other):
-            os.killpg(one.pid, signal.SIGKILL)
-            one.wait()
+        for child in (starter, follower):
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
         await last.passage("red")
         assert pid_of(last) == pid
     assert has_ended(pid)
@@ -155,22 +155,22 @@ def test_process_ends_when_all_workers_are_killed(starting: Callable[[], "subpro
 
 
 async def test_killed_process_is_restarted_once_for_all(model: LocalModel, shared: Path) -> None:
-    async with workers(model, shared) as [one, other]:
-        before = pid_of(one)
+    async with workers(model, shared) as [first, second]:
+        before = pid_of(first)
         os.kill(before, signal.SIGKILL)
-        await asyncio.gather(*(embedded(each, f"red {n}") for each in (one, other) for n in range(5)))
-        assert pid_of(one) == pid_of(other) != before
+        await asyncio.gather(*(embedded(each, f"red {n}") for each in (first, second) for n in range(5)))
+        assert pid_of(first) == pid_of(second) != before
 
 
 async def test_stopped_process_is_replaced_for_all(model: LocalModel, shared: Path) -> None:
-    async with workers(model, shared) as [one, other]:
-        await asyncio.gather(one.passage("red"), other.passage("red"))
-        before = pid_of(one)
+    async with workers(model, shared) as [first, second]:
+        await asyncio.gather(first.passage("red"), second.passage("red"))
+        before = pid_of(first)
         os.kill(before, signal.SIGSTOP)
-        asked = asyncio.gather(embedded(one, "red house"), embedded(other, "house"))
+        asked = asyncio.gather(embedded(first, "red house"), embedded(second, "house"))
         async with asyncio.timeout(60):
             await asked
-        assert pid_of(one) == pid_of(other) != before
+        assert pid_of(first) == pid_of(second) != before
 
 
 async def test_text_that_ends_the_process_is_refused_and_those_of_other_workers_are_not(
@@ -179,14 +179,14 @@ async def test_text_that_ends_the_process_is_refused_and_those_of_other_workers_
     template = ProcessEmbedder.start(model, shared, 2)
     command = (sys.executable, "-c", DIES_OVER_BAD, *template._command[3:])
     await template.close()
-    one, other = (ProcessEmbedder(command, shared, limits=QUICK) for _ in range(2))
+    first, second = (ProcessEmbedder(command, shared, limits=QUICK) for _ in range(2))
     async with asyncio.timeout(100):
-        await asyncio.gather(one.load(), other.load())
-        texts = [(one, "bad"), *((other, f"red {number}") for number in range(20))]
+        await asyncio.gather(first.load(), second.load())
+        texts = [(first, "bad"), *((second, f"red {number}") for number in range(20))]
         refused, *others = await asyncio.gather(*(embedded(each, text) for each, text in texts))
     assert "3 times" in str(refused)
     assert not [found for found in others if isinstance(found, Exception)]
-    await asyncio.gather(one.close(), other.close())
+    await asyncio.gather(first.close(), second.close())
 
 
 async def test_worker_that_reads_nothing_holds_up_no_other(model: LocalModel, shared: Path) -> None:

@@ -49,11 +49,11 @@ def test_zero_state_stays_finite(projection: TokenProjection) -> None:
 
 @pytest.mark.parametrize("dim", [384, 768, 1024])
 def test_plain_projection_preserves_similarities(dim: int) -> None:
-    one, other = states(400, dim), states(400, dim)
-    other[200:] = one[200:] + 0.5 * np.roll(one[200:], 1, axis=0)
+    first, second = states(400, dim), states(400, dim)
+    second[200:] = first[200:] + 0.5 * np.roll(first[200:], 1, axis=0)
     projection = TokenProjection.plain(dim)
-    kept = np.einsum("ij,ij->i", projection.of_passage(one), projection.of_passage(other))
-    real = np.einsum("ij,ij->i", one, other) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    kept = np.einsum("ij,ij->i", projection.of_passage(first), projection.of_passage(second))
+    real = np.einsum("ij,ij->i", first, second) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
     assert projection.dim == PLAIN_DIM
     assert np.abs(kept - real).mean() < 0.1
 

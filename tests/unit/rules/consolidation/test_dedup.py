@@ -26,7 +26,7 @@ def test_duplicates_merge_into_the_oldest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("I moved from Rome to Bonn.", "I moved from Bonn to Rome."),
         ("The shop opens at nine.", "The shop opens at ten."),
@@ -36,18 +36,18 @@ def test_duplicates_merge_into_the_oldest() -> None:
         ("So so.", "So so"),
     ],
 )
-def test_different_items_are_not_merged(one: str, other: str) -> None:
-    assert merges(item(one, 1), item(other, 2)) == []
+def test_different_items_are_not_merged(first: str, second: str) -> None:
+    assert merges(item(first, 1), item(second, 2)) == []
 
 
-@pytest.mark.parametrize(("one", "other", "cosine"), NEAR_MISSES)
-def test_near_misses_are_not_merged(one: str, other: str, cosine: float) -> None:
+@pytest.mark.parametrize(("first", "second", "cosine"), NEAR_MISSES)
+def test_near_misses_are_not_merged(first: str, second: str, cosine: float) -> None:
     assert cosine > 0.7
-    assert merges(item(one, 1), item(other, 2)) == []
+    assert merges(item(first, 1), item(second, 2)) == []
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("I am a vegetarian.", "I'm vegetarian."),
         ("Answer me in German, please.", "Please answer me in German."),
@@ -57,8 +57,8 @@ def test_near_misses_are_not_merged(one: str, other: str, cosine: float) -> None
         ("Bitte antworte mir auf Deutsch.", "Antworte mir bitte auf Deutsch."),
     ],
 )
-def test_contractions_and_fillers_are_ignored(one: str, other: str) -> None:
-    assert merges(item(one, 1), item(other, 2)) == [(other, one)]
+def test_contractions_and_fillers_are_ignored(first: str, second: str) -> None:
+    assert merges(item(first, 1), item(second, 2)) == [(second, first)]
 
 
 def test_no_cosine_threshold_separates_duplicates() -> None:

@@ -57,8 +57,10 @@ def test_any_text_gives_probabilities(classifier: InteractionClassifier, text: s
 
 
 def test_vector_changes_probabilities(classifier: InteractionClassifier) -> None:
-    one, other = (classifier.probabilities("the thing with the wheel", at) for at in np.eye(384, dtype=np.float32)[:2])
-    assert not np.allclose(one, other)
+    first, second = (
+        classifier.probabilities("the thing with the wheel", at) for at in np.eye(384, dtype=np.float32)[:2]
+    )
+    assert not np.allclose(first, second)
 
 
 def test_vector_of_another_shape_is_refused(classifier: InteractionClassifier) -> None:

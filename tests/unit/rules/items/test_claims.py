@@ -126,10 +126,10 @@ def test_repeated_item_is_current_again() -> None:
 
 
 def test_other_claims_scopes_and_modes_do_not_supersede() -> None:
-    one, other = item_of("one", (1, "port")), item_of("other", (2, "host"))
+    first, second = item_of("one", (1, "port")), item_of("other", (2, "host"))
     elsewhere = item_of("elsewhere", (3, "port")).model_copy(update={"mode": "code"})
     of_another = item_of("of another", (3, "port")).model_copy(update={"scope": {"user_id": "ben"}})
-    assert successor_id(one, other, elsewhere, of_another) is None
+    assert successor_id(first, second, elsewhere, of_another) is None
 
 
 def test_item_is_current_while_one_of_its_claims_is() -> None:

@@ -57,10 +57,10 @@ def test_item_is_independent_of_arrival_order(order: tuple[int, ...]) -> None:
 
 
 def test_each_turn_raises_the_confidence_once() -> None:
-    one, other = made("a", 1), made("b", 2)
-    assert combine_confidences([support_from(one, confidence=0.5)]) == 0.5
-    assert combine_confidences([support_from(one, confidence=0.5), support_from(other, confidence=0.6)]) == 0.8
-    twice = [support_from(one, confidence=0.5), support_from(one, confidence=0.4, start=9)]
+    first, second = made("a", 1), made("b", 2)
+    assert combine_confidences([support_from(first, confidence=0.5)]) == 0.5
+    assert combine_confidences([support_from(first, confidence=0.5), support_from(second, confidence=0.6)]) == 0.8
+    twice = [support_from(first, confidence=0.5), support_from(first, confidence=0.4, start=9)]
     assert combine_confidences(twice) == 0.5
 
 
@@ -70,15 +70,15 @@ def test_combined_confidence_is_bounded() -> None:
 
 
 def test_supports_of_turns_are_replaced_and_removed() -> None:
-    one, other = made("a", 1), made("b", 2)
-    item = build_item("item", [support_from(one), support_from(other)], other, None)
-    assert is_supported_by_any(item, {one.memory_id})
-    assert replace_supports(item, {one.memory_id}) == (support_from(other),)
-    assert replace_supports(item, {other.memory_id}, [support_from(other, start=3)]) == (
-        support_from(one),
-        support_from(other, start=3),
+    first, second = made("a", 1), made("b", 2)
+    item = build_item("item", [support_from(first), support_from(second)], second, None)
+    assert is_supported_by_any(item, {first.memory_id})
+    assert replace_supports(item, {first.memory_id}) == (support_from(second),)
+    assert replace_supports(item, {second.memory_id}, [support_from(second, start=3)]) == (
+        support_from(first),
+        support_from(second, start=3),
     )
-    assert replace_supports(item, {one.memory_id, other.memory_id}) == ()
+    assert replace_supports(item, {first.memory_id, second.memory_id}) == ()
 
 
 def test_latest_supports_are_kept() -> None:
@@ -149,7 +149,7 @@ def test_case_spaces_and_punctuation_do_not_change_the_id(other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("It is -5 degrees.", "It is 5 degrees."),
         ("I write C#.", "I write C."),
@@ -160,8 +160,8 @@ def test_case_spaces_and_punctuation_do_not_change_the_id(other: str) -> None:
         ("No smoking", "Smoking"),
     ],
 )
-def test_different_meanings_have_different_ids(one: str, other: str) -> None:
-    assert id_of(one) != id_of(other)
+def test_different_meanings_have_different_ids(first: str, second: str) -> None:
+    assert id_of(first) != id_of(second)
 
 
 def test_scope_mode_and_type_change_the_id() -> None:

@@ -174,10 +174,10 @@ TURNS = some.tuples(WORDS, WORDS, WORDS, WORDS)
 
 @given(TURNS, TURNS)
 def test_memory_id_is_unique_by_scope_conversation_and_turn(
-    one: tuple[str, str, str, str], other: tuple[str, str, str, str]
+    first: tuple[str, str, str, str], second: tuple[str, str, str, str]
 ) -> None:
-    ids = {derive_memory_id({"user_id": u, "project_id": p}, c, t) for u, p, c, t in (one, other)}
-    assert len(ids) == len({one, other})
+    ids = {derive_memory_id({"user_id": u, "project_id": p}, c, t) for u, p, c, t in (first, second)}
+    assert len(ids) == len({first, second})
 
 
 def test_adjacent_parts_are_hashed_separately() -> None:

@@ -137,11 +137,11 @@ def test_later_edit_of_a_command_sees_the_earlier_one() -> None:
 
 
 def test_digest_tells_topologies_apart_and_nothing_else() -> None:
-    one = edited(insert("memorize.redact", "memorize.ingest"))
+    first = edited(insert("memorize.redact", "memorize.ingest"))
     same = edited(insert("memorize.redact", "memorize.ingest"))
-    other = edited(insert("memorize.redact", "memorize.ingest", config={"replacement": "#"}))
-    assert one.digest == same.digest
-    assert len({one.digest, other.digest, DEFAULT_TOPOLOGY.digest}) == 3
+    second = edited(insert("memorize.redact", "memorize.ingest", config={"replacement": "#"}))
+    assert first.digest == same.digest
+    assert len({first.digest, second.digest, DEFAULT_TOPOLOGY.digest}) == 3
 
 
 OWN = PlacedStep(step_id="retrieve.words", implementation="acme.Words")
