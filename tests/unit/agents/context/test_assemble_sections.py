@@ -57,7 +57,7 @@ async def test_sticky_memory_is_whole_among_the_best_hits(library: ContextHarnes
     library.search.memories = [*others[:place], rule, *others[place:]]
     shown = contents(await library.assemble_context(conversation_id=None, budget_tokens=1000))
     assert (text in shown) == is_whole
-    assert ("Never log passwords." in shown) == (not is_whole)
+    assert ("Never log passwords." in shown) != is_whole
 
 
 async def test_images_of_equal_turns_are_no_repetition(library: ContextHarness) -> None:

@@ -45,7 +45,7 @@ def test_mode_drops_unwanted_memories(
 ) -> None:
     kept, dropped = apply_retention([*FILLER, ("hit", labels, interaction_mode)], RETENTION_POLICIES[mode])
     assert ("hit" in kept) == stays
-    assert ("hit" in dropped) == (not stays)
+    assert ("hit" in dropped) != stays
 
 
 def test_best_hits_are_always_kept() -> None:
