@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 80_389, "modules": 637, "functions/100": 12.4, "imports %": 8.4, COMMENTS: 0.75, "used once": 977,
         "small": 50, "one": 233,
     },
-    "tests": {"lines": 79_150, "one": 160, "tuple asserts": 71},
+    "tests": {"lines": 79_075, "one": 160, "tuple asserts": 71},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

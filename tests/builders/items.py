@@ -29,7 +29,6 @@ def item_of(*turns: Memory, text: str, kind: ItemKind | None = "fact", **fields:
 
 
 def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
-    """Return a summary of these turns."""
     nobody = dict.fromkeys(("turn_id", "conversation_id", "role", "speaker"))
     known: dict[str, Any] = {
         "memory_id": _id("distilled", turns[-1], text),

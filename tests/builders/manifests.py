@@ -34,7 +34,6 @@ def workloads() -> dict[str, Manifest]:
 
 
 def container_of(workload: str) -> Manifest:
-    """Return the only container of a workload."""
     [container] = workloads()[workload]["spec"]["template"]["spec"]["containers"]
     found: Manifest = container
     return found

@@ -57,7 +57,6 @@ def memory_record(memory_id: str = "m1", text: str = "We moved to Kent.", **fiel
 
 
 def item_record(memory_id: str, text: str, evidence: list[Record], **fields: Any) -> Record:
-    """Return an extracted memory's record."""
     item = {
         "origin": "extracted",
         "type": "semantic",

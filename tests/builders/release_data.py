@@ -130,7 +130,6 @@ async def until_ready(client: MemoryClient) -> None:
 
 
 async def memories(client: MemoryClient, user: str) -> dict[str, Json]:
-    """Return all memories of a user, by id."""
     found: dict[str, Json] = {}
     async for memory in _listed(client, user):
         whole = await client.get_memory(memory.memory_id, user_id=user)
@@ -164,13 +163,11 @@ async def seen_by(client: MemoryClient, user: str) -> Json:
 
 
 async def hits(client: MemoryClient, query: str, user: str) -> list[str]:
-    """Return the ids of the best hits."""
     answer = await client.retrieve(query, users=user, top_k=5)
     return [hit.memory_id for hit in answer.hits]
 
 
 async def dead_letters(bootstrap: str) -> list[str]:
-    """Return the values of the dead letters."""
     async with AIOKafkaConsumer(DEAD_LETTERS, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         found: list[str] = []

@@ -21,11 +21,9 @@ class FixedClassifier(InteractionClassifier):
         self.say(mode, share)
 
     def say(self, mode: InteractionMode, share: float) -> None:
-        """Set the answer."""
         object.__setattr__(self, "said", (mode, share))
 
     def probabilities(self, text: str, vector: Vector) -> NDArray[np.float64]:
-        """Return the configured answer."""
         self.asked.append((text, vector))
         said: Any = getattr(self, "said")  # noqa: B009 - the frozen parent does not declare it
         mode, share = said

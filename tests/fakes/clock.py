@@ -11,7 +11,6 @@ class FakeClock:
         self._steady_s = 0.0
 
     def now(self) -> datetime:
-        """Return the current fake time."""
         return self._now
 
     def steady_s(self) -> float:

@@ -49,5 +49,4 @@ class FakeDeadLetterTopic:
                 yield self.log[place.offset]
 
     async def publish(self, records: Sequence[Outgoing]) -> None:
-        """Keep what is written."""
         self.published.extend(records)

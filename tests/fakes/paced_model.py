@@ -25,7 +25,6 @@ class PacedModel(FastembedModel):
         self._overlap = threading.Event()
 
     def run(self, prepared: PreparedText) -> ModelOutput:
-        """Run a passage."""
         self.began.release()
         if self._query_is_under_way:
             self.began_beside_query.append(prepared.text)

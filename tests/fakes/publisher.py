@@ -22,7 +22,6 @@ class FakePublisher:
         self._open.set()
 
     def hold(self) -> None:
-        """Hold all messages."""
         self._open.clear()
 
     def release(self) -> None:
@@ -33,7 +32,6 @@ class FakePublisher:
         return [out for out in self.sent if out.topic == topic]
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
-        """Record a message."""
         if self.broken is not None:
             raise self.broken
         self.sent.append(out)

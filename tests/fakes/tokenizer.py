@@ -15,7 +15,6 @@ class FakeTokens:
         self.outage = False
 
     async def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
         if self.outage:
             raise Unavailable("the tokenizer is out of order")
         return [len(TOKEN.findall(text)) for text in texts]

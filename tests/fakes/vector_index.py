@@ -43,11 +43,9 @@ class FakeIndex:
         self._is_down = False
 
     def down(self) -> None:
-        """Begin an outage."""
         self._is_down = True
 
     def up(self) -> None:
-        """End the outage."""
         self._is_down = False
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
@@ -123,7 +121,6 @@ class FakeIndex:
         return {memory_id: vector.pooled for memory_id, vector in (await self.vectors(space, memory_ids)).items()}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """Return the number of points of a partition in a space."""
         return sum(point.partition == partition for point in self._points(space).values())
 
     async def spaces(self) -> Mapping[str, Fingerprint]:

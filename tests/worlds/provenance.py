@@ -20,7 +20,6 @@ from tests.worlds.user_actions import BYSTANDER, USER, ActionRunner
 
 
 async def find_faults(runner: ActionRunner, pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> list[str]:
-    """Return all violations."""
     known = {memory.memory_id: memory for memory in runner.memories()}
     found = [*check_turns(runner, known), *check_evidence(known), *check_chains(known), *check_items(known)]
     found += check_words(pipeline, words)

@@ -24,12 +24,10 @@ TENANTS = deployed_scope(TenantScope)
 
 
 def tenant(organization: str, user: str) -> Json:
-    """Return the boundary fields of a user."""
     return {"organization_id": organization, "user_id": user}
 
 
 def pipeline_of(directory: Path, scope: type[Scope] = TENANTS, **how: Any) -> InMemoryPipeline:
-    """Return a pipeline of a deployment with these scopes."""
     boundary = scope.boundary_fields
     return InMemoryPipeline(
         directory,
@@ -43,7 +41,6 @@ def pipeline_of(directory: Path, scope: type[Scope] = TENANTS, **how: Any) -> In
 
 
 def member(pipeline: InMemoryPipeline, organization: str, user: str) -> MemoryCalls:
-    """Return a client of one user of an organization."""
     return client_of(pipeline, user_id=tenant(organization, user), boundary=pipeline.scope_model.boundary_fields)
 
 

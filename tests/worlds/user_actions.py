@@ -151,7 +151,6 @@ class ActionRunner:
         await self._command("declare_mode", name=NAMES[name], embedder="tiny32")
 
     async def consolidate(self, project: int) -> None:
-        """Consolidate every mode of a project."""
         await self.pipeline.topics.settled()
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
         reply = await self.pipeline.ask(
@@ -161,7 +160,6 @@ class ActionRunner:
         await self.pipeline.topics.settled()
 
     async def forget(self, number: int) -> None:
-        """Forget a memory by its id."""
         if (memory := self._pick_memory(number)) is not None:
             await self._command("forget", memory.scope["project_id"], memory_id=memory.memory_id)
             self._expect_forgotten([memory.memory_id] if memory.origin == "said" else [])
@@ -191,7 +189,6 @@ class ActionRunner:
         self._expect_forgotten(ids)
 
     async def forget_user(self) -> None:
-        """Forget all memories of the user."""
         ids = [memory.memory_id for memory in self._said()]
         await self._command("forget", user=True)
         self._expect_forgotten(ids)

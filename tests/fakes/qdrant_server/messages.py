@@ -9,7 +9,6 @@ DISTANCES = {grpc.Distance.Cosine: edge.Distance.Cosine, grpc.Distance.Dot: edge
 
 
 def shard_config(created: grpc.CreateCollection) -> edge.EdgeConfig:
-    """Return the configuration of a collection's shard."""
     config = created.vectors_config
     named = {"": config.params} if config.HasField("params") else dict(config.params_map.map)
     vectors = {name: _vector_params(vector) for name, vector in named.items()}
@@ -89,7 +88,6 @@ def _condition(condition: grpc.Condition) -> Any:
 
 
 def edge_query(query: grpc.QueryPoints) -> edge.QueryRequest:
-    """Return one query of a batch."""
     return edge.QueryRequest(
         query.limit,
         query=_nearest(query),

@@ -41,7 +41,6 @@ class RecordedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return grpc.unary_unary_rpc_method_handler(call, handler.request_deserializer, handler.response_serializer)
 
     def last(self, name: str) -> Any:
-        """Return the last request of a call."""
         return next(
             request for request, called in zip(self.requests[::-1], self.names[::-1], strict=True) if called == name
         )

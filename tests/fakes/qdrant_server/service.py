@@ -119,7 +119,6 @@ class Collections(CollectionsServicer):
 
 
 def described(created: messages.CreateCollection) -> messages.CollectionInfo:
-    """Return the description of a collection as it was created."""
     params = messages.CollectionParams(
         shard_number=1, on_disk_payload=created.on_disk_payload, vectors_config=created.vectors_config
     )

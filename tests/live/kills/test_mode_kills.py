@@ -177,7 +177,6 @@ class Speaker:
         assert sorted(hit.memory_id for hit in answer.hits) == sorted(memory_ids)
 
     def due_vectors(self) -> set[StoredVector]:
-        """Return the expected vectors of this user."""
         places = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
         return {StoredVector(memory_id, mode.name, DIMS[mode.embedder]) for memory_id, mode in places.items() if mode}
 

@@ -42,7 +42,6 @@ async def test_turn_that_ended_three_workers_is_a_dead_letter(deployment: Deploy
 
 
 async def read(deployment: Deployment, topic: str) -> list[Any]:
-    """Return the records of a topic."""
     places = [TopicPartition(topic, partition) for partition in range(deployment.partitions)]
     async with AIOKafkaConsumer(bootstrap_servers=deployment.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(places)

@@ -81,6 +81,5 @@ async def test_forgotten_categories_stay_gone_on_an_empty_disk(deployment: Deplo
 
 
 async def category_names(client: MemoryClient) -> dict[str, list[str]]:
-    """Return the categories of two projects."""
     listed = {project: await client.command("list_categories", project_id=project) for project in ("p1", "p2")}
     return {project: [category["name"] for category in result["categories"]] for project, result in listed.items()}

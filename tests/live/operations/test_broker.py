@@ -16,7 +16,6 @@ from tests.worlds.live.broker import running_broker
 
 @asynccontextmanager
 async def admin(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Yield a started admin client."""
     client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await client.start()
     try:

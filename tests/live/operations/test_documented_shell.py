@@ -46,7 +46,6 @@ def ask_function(deployment: Deployment) -> str:
 
 
 async def run(script: str) -> str:
-    """Run a script and return its output."""
     bash = await create_subprocess_exec(
         "bash", "-euo", "pipefail", "-c", script, stdout=PIPE, stderr=PIPE, start_new_session=True
     )
@@ -61,7 +60,6 @@ async def run(script: str) -> str:
 
 
 def replies(output: str) -> list[dict[str, Any]]:
-    """Return the replies among lines of output."""
     return [json.loads(line) for line in output.splitlines() if line.startswith('{"schema":"reply.v1"')]
 
 

@@ -42,7 +42,6 @@ class Supervisor:
         return len(parts) == 2 and all(parts) and sum(map(len, parts)) == PARTITIONS
 
     def embedders(self) -> set[int]:
-        """Return the processes of shared embedders."""
         locks = shared_embedder_dir(self.layout.data_dir).glob("*.lock")
         return {pid for lock in locks if (pid := read_pid(lock)) is not None and is_running(pid)}
 

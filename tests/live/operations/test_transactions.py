@@ -52,7 +52,6 @@ async def publish(producer: AIOKafkaProducer, deployment: Deployment, *contents:
 
 
 async def texts(client: MemoryClient) -> set[str]:
-    """Return the texts of all memories that are found."""
     return {hit.text for hit in (await client.retrieve("where is the box?", top_k=100)).hits}
 
 

@@ -51,7 +51,6 @@ SUBJECTS = ("tomatoes", "peppers", "lettuce", "violin", "bicycle")
 
 
 async def remember_clusters(pipeline: InMemoryPipeline) -> None:
-    """Remember several clusters of turns."""
     for subject in SUBJECTS:
         await remember_many(pipeline, 3, f"Looked after my {subject} carefully before breakfast on {subject} day {{}}.")
 

@@ -25,7 +25,6 @@ async def consolidate_items(pipeline: InMemoryPipeline) -> list[Json]:
 
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    """Return the current items by text."""
     return {
         memory.text: memory
         for memory in pipeline.memories.all()

@@ -32,7 +32,6 @@ async def gateway(tmp_path: Path, keys: Path) -> AsyncIterator[GuardedGateway]:
 
 
 async def stored(gateway: GuardedGateway, user: str, key: str, text: str, **more: Any) -> httpx.Response:
-    """Store a turn and return the answer."""
     turn = {"conversation_id": "c1", "role": "user", "content": text, **more}
     answer = await gateway.ask("POST", f"/v1/users/{user}/turns", key, json=turn)
     assert answer.status_code == 201, answer.text

@@ -23,7 +23,6 @@ def id_of(kind: str, record: Record) -> str:
 
 
 async def state(pipeline: InMemoryPipeline, job_id: str, user: str = "u1") -> Json:
-    """Return the answer to `get_job`."""
     reply = await pipeline.command("get_job", user, job_id=job_id)
     return dict(reply.get("result") or reply["error"])
 
@@ -121,7 +120,6 @@ async def test_a_redelivered_command_keeps_the_answer_of_its_job(tmp_path: Path)
 
 
 async def forget(pipeline: InMemoryPipeline, **arguments: Any) -> None:
-    """Forget something of u1."""
     message = {**command_message("forget"), "arguments": arguments}
     assert (await pipeline.ask(pipeline.names.commands, message))["status"] == "ok"
 

@@ -26,7 +26,6 @@ async def remember_turns(pipeline: InMemoryPipeline, *texts: str, **fields: Any)
 
 
 async def run(pipeline: InMemoryPipeline, command: str, **arguments: Any) -> Json:
-    """Return the result of a command."""
     reply = await pipeline.command(command, **arguments)
     assert reply["status"] == "ok", reply
     return dict(reply["result"])

@@ -13,7 +13,6 @@ PLAIN = "Chapter one tells of the lantern."
 
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    """Return all items by text."""
     return {memory.text: memory for memory in pipeline.memories.all() if memory.origin == "extracted"}
 
 
@@ -24,7 +23,6 @@ def learned(pipeline: InMemoryPipeline) -> list[Learned]:
 
 
 async def vectors(pipeline: InMemoryPipeline) -> set[str]:
-    """Return the ids of all memories with a vector."""
     ids = [memory.memory_id for memory in pipeline.memories.all()]
     return await pipeline.vectors_in(GENERAL, pipeline.space(GENERAL, GENERAL).fingerprint, ids)
 

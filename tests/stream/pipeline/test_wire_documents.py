@@ -23,7 +23,6 @@ class Documented:
         self._messages: Json = document["components"]["messages"]
 
     def faults(self, name: str, record: Record) -> list[str]:
-        """Return the schema violations of a record."""
         message = self._messages[name]
         headers = {header: (value or b"").decode() for header, value in record.headers}
         wrong = self._wrong(message.get("headers", {"maxProperties": 0}), headers)

@@ -151,7 +151,6 @@ async def test_class_in_the_place_of_the_models_order_asks_no_model(pipeline: In
 
 @pytest.fixture
 async def understood(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A pipeline with a language model."""
     async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as running:
         yield running
 

@@ -28,7 +28,6 @@ class Killed(WorkerHarness):
         self.commit = LexicalCommit(self.words, self.meters, self.interrupted)
 
     def write(self, memory: Memory) -> None:
-        """Write a record and its words."""
         self.memories.put(HERE, memory)
         self.words.put(HERE, LexicalDocument(memory))
 

@@ -20,7 +20,6 @@ Answers = Callable[[httpx.Request], httpx.Response]
 
 
 def problem(status: int, code: str, **more: Any) -> httpx.Response:
-    """Return an answer with problem details."""
     return httpx.Response(status, json={"code": code, "detail": "a sentence", **more})
 
 

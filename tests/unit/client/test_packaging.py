@@ -78,7 +78,6 @@ def test_http_client_needs_httpx_and_no_kafka(tmp_path: Path) -> None:
 
 
 def build_wheel(directory: Path) -> str:
-    """Build the wheel; return the name of its file."""
     with chdir(CLIENT):
         return str(hatchling.build.build_wheel(str(directory)))
 

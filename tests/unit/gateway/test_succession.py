@@ -41,7 +41,6 @@ class KnownRecord:
         yield
 
     async def until_ended(self) -> None:
-        """Wait for the pause."""
         await self.pause.wait()
 
     async def until_decided(self) -> None:
@@ -49,7 +48,6 @@ class KnownRecord:
         await self.decided.wait()
 
     def replace(self, successor: Successor) -> None:
-        """End the pause."""
         self.successor = successor
         self.decided.set()
 

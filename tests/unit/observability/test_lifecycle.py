@@ -28,7 +28,6 @@ def ends(code: int | str) -> Callable[[], int]:
 
 @pytest.fixture
 def lines() -> Iterator[Sequence[MutableMapping[str, Any]]]:
-    """The lines that were logged."""
     with capture_logs() as logged:
         yield logged
 

@@ -15,7 +15,6 @@ class FakeSleep:
         self.seconds: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
-        """Record the pause."""
         self.seconds.append(seconds)
 
 

@@ -30,7 +30,6 @@ class Broker:
         self._writable[topic] = asyncio.Event()
 
     def release(self, topic: str) -> None:
-        """Acknowledge the records of a topic."""
         self._writable[topic].set()
 
     def knows(self, _out: Outgoing) -> bool:

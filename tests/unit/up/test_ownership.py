@@ -20,7 +20,6 @@ def discard(_: str) -> None:
 
 @contextmanager
 def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that sleeps."""
     sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
     try:
         yield sleeper

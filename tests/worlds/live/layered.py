@@ -106,7 +106,6 @@ def describe_state(known: dict[str, Json]) -> list[tuple[object, ...]]:
 
 
 async def count_indexed(client: MemoryClient, user: str) -> int:
-    """Count a user's memories in the lexical index."""
     health = await client.command("health", user_id=user)
     return sum(int(mode["eligible"]) for mode in health["modes"].values())
 

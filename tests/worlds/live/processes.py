@@ -137,12 +137,10 @@ class Deployment:
 
     @property
     def settings(self) -> Settings:
-        """The Kafka settings of the workers."""
         return Settings(broker=f"kafka://{self.bootstrap}", topic_prefix=self.prefix, partitions=self.partitions)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings as environment variables."""
         own = {
             "BROKER": f"kafka://{self.bootstrap}",
             "TOPIC_PREFIX": self.prefix,

@@ -56,7 +56,6 @@ def reply_by_contract(seen: ReceivedRecord) -> Sequence[Json]:
 
 
 def silent(_: ReceivedRecord) -> Sequence[Json]:
-    """Never reply."""
     return []
 
 
@@ -112,7 +111,6 @@ class StandIn:
             self.arrived.put_nowait(seen)
 
     async def reply(self, seen: ReceivedRecord, body: Json) -> None:
-        """Reply to a record, if it requests a reply."""
         if "reply_to" in seen.headers:
             await self.producer.send_and_wait(
                 seen.headers["reply_to"].decode(),
@@ -130,7 +128,6 @@ class StandIn:
 
 
 async def create_topics(bootstrap: str, prefix: str) -> None:
-    """Create the service's topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:

@@ -50,7 +50,6 @@ class HealthHarness:
             self.words.put(0, LexicalDocument(made("a", number, embedding=embedding, **fields)))
 
     async def __call__(self) -> dict[str, Any]:
-        """Return the result."""
         return await self.health(HEALTH)
 
 

@@ -13,7 +13,6 @@ DAY = 24 * 60
 
 
 async def sticky(library: ContextHarness) -> list[str]:
-    """Return the texts of the sticky memories."""
     result = await library.assemble_context(budget_tokens=2000)
     return [library.records[memory_id].text for memory_id in result.sticky]
 

@@ -38,7 +38,6 @@ class ForgetHarness:
         return self.write(made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields}))
 
     def write(self, memory: Memory) -> Memory:
-        """Store a record."""
         self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
@@ -76,7 +75,6 @@ class ForgetHarness:
 
 
 def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
-    """Return the memories that events forget."""
     return [event for event in events if isinstance(event, Forgotten)]
 
 

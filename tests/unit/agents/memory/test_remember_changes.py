@@ -75,7 +75,6 @@ class ChangesHarness:
         return memory.memory_id
 
     def memory(self, memory_id: str) -> Memory:
-        """Return the stored record."""
         memory = self.memories.get(PARTITION, memory_id)
         assert memory is not None
         return memory
@@ -84,7 +83,6 @@ class ChangesHarness:
         return [self.memory(memory_id).mode for memory_id in memory_ids]
 
     def change(self, by: str = "p1", /, **fields: Any) -> dict[str, DerivedEvent]:
-        """Apply a change and return its events by memory."""
         change = Change(scope=Scope(user_id="u1", project_id=by), **fields)
         return {memory.memory_id: event for memory, event in self.steps(change)}
 

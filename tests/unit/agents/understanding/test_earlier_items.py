@@ -213,7 +213,6 @@ async def test_template_without_a_place_for_earlier_items_shows_none(
 
 
 def declare(harness: ComparingHarness, *names: str) -> None:
-    """Declare modes of the user."""
     modes = tuple(Mode(name=name, embedder="tiny32", embedding_dim=32) for name in names)
     harness.modes.put(HERE, "u1", ModeDeclarations(modes=modes))
 

@@ -48,7 +48,6 @@ class UnderstandHarness:
         )
 
     def remember(self, text: str, number: int, **fields: Any) -> Memory:
-        """Store a turn."""
         memory = made(text, number, **fields)
         self.words.put(0, LexicalDocument(memory))
         self.memories.put(0, memory)
@@ -60,7 +59,6 @@ class UnderstandHarness:
         return await self.agent.by_model(memory)
 
     async def recent_turns(self, memory: Memory) -> list[dict[str, str]]:
-        """Return the earlier turns in the prompt."""
         await self.agent.by_model(memory)
         shown: list[dict[str, str]] = json.loads(self.prompt_parts()[2])
         return shown

@@ -23,7 +23,6 @@ def cursor_of(request: ListRequest) -> Cursor:
 
 
 def forged(**changes: Any) -> str:
-    """Return a cursor with changed fields."""
     fields = json.loads(cursor_of(asking()).model_dump_json()) | changes
     return base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 

@@ -28,7 +28,6 @@ DEPLOYMENT = {"travel": "trips"}
 
 
 def declared(*names: str, offset: int = 1) -> Taxonomy:
-    """Return a taxonomy with these categories."""
     taxonomy = Taxonomy()
     for name in names:
         taxonomy = declare_category(taxonomy, name, f"about {name}", offset)
