@@ -1,1 +1,1 @@
-"""The doors of the service: HTTP, and what is mounted beside it. Knows the client and the schemas alone."""
+"""The service over HTTP, MCP, mem0's shape and pages. Imports the client and the schemas only."""

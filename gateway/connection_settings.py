@@ -1,4 +1,4 @@
-"""Where the service is, for all doors: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
+"""Where the service is, for all transports: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,21 +6,29 @@ from modestream_client.kafka.security import KafkaSecurity
 from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 from schemas.internal.service import Successor, TopicPrefix
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope, ScopeValue, UserName
 
+USUAL_TOOLS = (
+    "search_memory", "add_memory", "list_memories", "get_memory", "delete_memory", "list_modes", "set_memory_mode",
+    "assemble_context",
+)  # fmt: skip
+"""Served unless the setting says otherwise. No tool forgets more than one memory."""
+
+MORE_TOOLS = ("declare_mode", "get_intention", "set_intention", "health")
+"""Served only if the setting names them: each tool costs tokens in every conversation."""
+
 
 def parted(value: object) -> object:
     """Part a text at its commas; leave all else as it is."""
-    return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def known_tools(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of tools. Raises ValueError for one that is none."""
     known = (*USUAL_TOOLS, *MORE_TOOLS)
-    if unknown := [one for one in names if one not in known]:
+    if unknown := [name for name in names if name not in known]:
         raise ValueError(f"there is no tool {unknown[0]!r}; there are: {', '.join(known)}")
     return names
 

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import httpx
 
 from gateway.http.identity import Callers
-from gateway.keys.key_callers import KeyCallers
+from gateway.keys.callers import KeyCallers, KeyOrTokenCallers, OidcCallers, SigningKeys
 from gateway.keys.key_file import KeyFile
-from gateway.keys.oidc import KeyOrTokenCallers, OidcCallers, SigningKeys
 from gateway.settings import GatewaySettings
 from schemas.state.policies import policy_of
 

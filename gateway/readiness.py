@@ -7,7 +7,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
 from modestream_client.operations import COMMANDS
 
-from gateway.service.wire import Wire
+from gateway.service.backend import Backend
 
 KEPT_S = 2.0
 """Seconds that an answer is kept: `/ready` needs no key, so asking it costs the worker nothing."""
@@ -27,25 +27,25 @@ def probe_user(boundary_fields: BoundaryFields) -> str:
     return boundary_fields.name(_probe_scope(boundary_fields))
 
 
-def readiness_of(wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) -> Callable[[], Awaitable[bool]]:
+def readiness_of(backend: Backend, boundary_fields: BoundaryFields = USER_BOUNDARY) -> Callable[[], Awaitable[bool]]:
     """Return a probe that is true if a worker has answered a command lately, even with a refusal."""
     checked_at, was_ready = float("-inf"), False
 
     async def is_ready() -> bool:
         nonlocal checked_at, was_ready
         if time.monotonic() - checked_at > KEPT_S:
-            was_ready = await _answers(wire, boundary_fields)
+            was_ready = await _answers(backend, boundary_fields)
             checked_at = time.monotonic()
         return was_ready
 
     return is_ready
 
 
-async def _answers(wire: Wire, boundary_fields: BoundaryFields) -> bool:
+async def _answers(backend: Backend, boundary_fields: BoundaryFields) -> bool:
     scope = {**_probe_scope(boundary_fields), "project_id": "default"}
     probe = COMMANDS[PROBE]
     try:
-        await wire.request(probe.topic, probe.record_of(scope, {}), principal=None, timeout=TIMEOUT_S)
+        await backend.request(probe.topic, probe.record_of(scope, {}), principal=None, timeout=TIMEOUT_S)
     except MemoryServiceError as error:
         return error.code not in ("internal", "unavailable")
     except MemoryClientError:

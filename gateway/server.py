@@ -1,27 +1,39 @@
-"""`python -m streams gateway`: one process that serves HTTP until SIGTERM or SIGINT.
+"""`python -m streams gateway`: one process that serves a deployment over HTTP, and after it the one that replaces it.
 
-Guaranteed: it starts without a broker. How it serves, and where it sends what it gets: `gateway.serving`.
+Guaranteed: it starts without a broker; it ends within seconds of SIGTERM or SIGINT, also with open event streams; a
+deployment that is being replaced gets no request: callers wait meanwhile, connected to the address. The exit code is
+`EX_CONFIG` for a deployment with other scopes, or for deployments that name each other as successors.
 """
 
 import asyncio
 import logging
 import os
+import resource
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 
+import uvicorn
 from fastapi import FastAPI
 
+from gateway.backend.dead_letters import KafkaDeadLetters
+from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
+from gateway.backend.followers import Cluster, Feeds
+from gateway.backend.kafka import KafkaBackend, MeasuredBackend
 from gateway.http.app import create_app
-from gateway.http.connections import Connections
+from gateway.http.connections import Connection, Connections
 from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
-from gateway.http.metrics import metrics_served
+from gateway.http.limits import Limits
+from gateway.http.telemetry import metrics_served
 from gateway.identification import check_key_file, identification_of, without_policy
-from gateway.keys.key_callers import KeyCallers
-from gateway.mcp.door import McpDoor
+from gateway.keys.callers import KeyCallers
+from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import BODIES, mem0_routes
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES
@@ -29,22 +41,147 @@ from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn
 from gateway.readiness import readiness_of
 from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
-from gateway.service.dead_letter_list import DeadLetterList
-from gateway.service.dead_letters import DeadLetters
-from gateway.service.feed import Feed
+from gateway.service.dead_letters import DeadLetterList, DeadLetters
+from gateway.service.events import Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.serving import Served, bounded_by_descriptors, listen, serve
 from gateway.settings import GatewaySettings
-from gateway.wire.dead_letters import KafkaDeadLetters
-from gateway.wire.deployment_record import DeploymentRecord
-from gateway.wire.feeds import Feeds
-from gateway.wire.follow import Cluster
-from gateway.wire.kafka import KafkaWire
-from gateway.wire.measured import MeasuredWire
 from schemas.internal.service import Successor
 
 log = logging.getLogger(__name__)
+
+
+GRACEFUL_S = 2
+"""Seconds that open answers may take after a signal; event streams would hold it up for ever."""
+
+OTHER_DESCRIPTORS = 256
+"""Descriptors that connections of callers leave to those to Kafka, to files and libraries."""
+
+KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An app, its deployment, what is known of it, and how to build the same over its successor, or once more.
+
+    `connections` are those of the process, whatever app they reach.
+    """
+
+    app: FastAPI
+    cluster: Cluster
+    record: DeploymentRecord
+    connections: Connections
+    at: Callable[[Successor | None], "Served"]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048)
+
+
+def granted_descriptors(wanted: int) -> int:
+    """Raise the limit of open files of this process to what is wanted, as far as it may; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def bounded_by_descriptors(limits: Limits) -> Limits:
+    """Return limits with as many connections as this process may have descriptors for, of an address most of them."""
+    granted = granted_descriptors(limits.connections + OTHER_DESCRIPTORS)
+    connections = min(limits.connections, max(granted - OTHER_DESCRIPTORS, granted // 2))
+    if connections < limits.connections:
+        log.warning("the limit of open files, %d, leaves room for %d connections", granted, connections)
+        # No address takes all of what is left.
+        per_address = min(limits.connections_per_address, max(1, connections * 3 // 4))
+        return limits.model_copy(update={"connections": connections, "connections_per_address": per_address})
+    return limits
+
+
+def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.Server:
+    """Return the HTTP server of an app; it listens where it is told. `connections` outlive it; None: new ones.
+
+    The address of a request is the one that a trusted proxy names in `X-Forwarded-For`, else that of the connection.
+    """
+    connections = connections or Connections()
+    config = uvicorn.Config(
+        app,
+        http=partial(Connection, connections=connections),  # type: ignore[arg-type]
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # By default every sender on loopback is believed.
+        proxy_headers=bool(connections.trusted_proxies),
+        forwarded_allow_ips=list(connections.trusted_proxies),
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACEFUL_S,
+    )
+    return uvicorn.Server(config)
+
+
+async def serve(served: Served, listening: socket.socket) -> int:
+    """Serve until a signal, or until the record of the deployment turns out to be another one's."""
+    stop = asyncio.Event()
+    for order in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
+        asyncio.get_running_loop().add_signal_handler(order, _stop_by, order, stop)
+    succession = Succession(served.cluster)
+    while True:
+        async with served.record.following():
+            if await _serve_until_replaced(served, listening):
+                return 0
+            if served.record.conflict is not None:
+                log.error("the deployment is refused: %s", served.record.conflict)
+                return os.EX_CONFIG
+            if await _is_stopped_before(stop, served.record):
+                return 0
+            successor = served.record.successor
+        log.warning("the deployment is %s", "as before" if successor is None else f"now {successor.topic_prefix}")
+        served = served.at(successor)
+        if successor is not None:
+            try:
+                succession.follow(served.cluster)
+            except CircularSuccession as circle:
+                log.error("%s", circle)  # noqa: TRY400
+                return os.EX_CONFIG
+
+
+def _stop_by(order: signal.Signals, stop: asyncio.Event) -> None:
+    # uvicorn raises the first signal once more.
+    if not stop.is_set():
+        log.info("stopping by %s", order.name)
+    stop.set()
+
+
+async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:
+    """Serve; return True after a signal, False where the deployment serves no longer."""
+    server = server_of(served.app, served.connections)
+
+    async def end_with_the_deployment() -> None:
+        await served.record.until_ended()
+        server.should_exit = True
+
+    ending = asyncio.create_task(end_with_the_deployment())
+    try:
+        # A copy: the server closes its own at its end, and connections wait at the other.
+        await server.serve(sockets=[listening.dup()])
+    finally:
+        ending.cancel()
+    return not ending.done()
+
+
+async def _is_stopped_before(stop: asyncio.Event, record: DeploymentRecord) -> bool:
+    """Wait for the end of a pause or for a signal; return True if the signal was first."""
+    deciding, stopping = asyncio.create_task(record.until_decided()), asyncio.create_task(stop.wait())
+    await asyncio.wait({deciding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    deciding.cancel()
+    stopping.cancel()
+    return stop.is_set()
 
 
 def run_gateway(settings: GatewaySettings) -> int:
@@ -52,7 +189,7 @@ def run_gateway(settings: GatewaySettings) -> int:
 
     Raises SystemExit with the reason for a setting, or a file that it names, that can't be used.
     """
-    # Its reconnects are logged by the wire.
+    # Its reconnects are logged by the backend.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.
     logging.getLogger("mcp").setLevel(logging.WARNING)
@@ -100,7 +237,7 @@ def _served(settings: GatewaySettings, connections: Connections, sessions: Sessi
     record = DeploymentRecord(cluster, settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
-        # Callers have waited for the end of the pause: what they ask is answered once the wire is connected.
+        # Callers have waited for the end of the pause: what they ask is answered once the backend is connected.
         return _served(settings if successor is None else settings.at(successor), connections, sessions, PATIENCE_S)
 
     app = build_app(settings, connections.meters, record, sessions, patience_s)
@@ -134,21 +271,27 @@ def build_app(
     """
     cluster = Cluster.of(settings)
     boundary_fields = settings.scope_model.boundary_fields
-    kafka = KafkaWire(
+    kafka = KafkaBackend(
         *cluster, patience_s=patience_s, boundary_fields=boundary_fields, until_serving=record.until_serving
     )
     known = identification_of(settings)
-    wire = MeasuredWire(kafka, meters)
+    backend = MeasuredBackend(kafka, meters)
     keys = known.keys
     boundaries, feed = Boundaries(fields=boundary_fields), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     letters = DeadLetterList()
     dead_letters = KafkaDeadLetters(cluster, letters, boundary_fields)
     service = MemoryService(
-        wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs, DeadLetters(letters, dead_letters)
+        backend,
+        settings.scope_model,
+        boundaries,
+        feed,
+        feeds.begin_events,
+        feeds.runs,
+        DeadLetters(letters, dead_letters),
     )
-    mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
-    answers = readiness_of(wire, boundary_fields)
+    mcp = McpRouter(service, settings.gateway_mcp_tools, meters)
+    answers = readiness_of(backend, boundary_fields)
     sign_in = SignIn(known.callers or OpenCallers(), keys, sessions)
 
     async def is_ready() -> bool:

@@ -9,7 +9,7 @@ from pydantic_settings import NoDecode
 
 from gateway.connection_settings import ConnectionSettings, parted
 from gateway.http.limits import Limits
-from gateway.keys.oidc import OidcSettings
+from gateway.keys.callers import OidcSettings
 
 DEFAULT_PORT = 8080
 

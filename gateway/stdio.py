@@ -14,15 +14,14 @@ from typing import Any
 
 from mcp.server.stdio import stdio_server
 
+from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
+from gateway.backend.followers import Cluster
+from gateway.backend.kafka import KafkaBackend, ServingBackend
 from gateway.connection_settings import ConnectionSettings, StdioSettings
+from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import build_server
-from gateway.mcp.tool_request import ToolRequest
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
-from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
-from gateway.wire.follow import Cluster
-from gateway.wire.kafka import KafkaWire
-from gateway.wire.serving_wire import ServingWire
 
 LOOK_S = 4.0
 """Seconds in which the record of the deployment is read before messages are."""
@@ -34,7 +33,7 @@ PATIENCE_S = 8.0
 def run_stdio(settings: StdioSettings) -> int:
     """Serve until the input ends; return the exit code."""
     logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr)
-    # Its reconnects are logged by the wire.
+    # Its reconnects are logged by the backend.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     for order in (signal.SIGINT, signal.SIGTERM):
         # The thread that reads the input can't be woken; there is nothing to put in order.
@@ -47,33 +46,33 @@ async def _serve(settings: StdioSettings) -> int:
     if conflict is not None:
         sys.stderr.write(f"mcp: {conflict}\n")
         return os.EX_CONFIG
-    wire = ServingWire(settings, wire_to)
+    backend = ServingBackend(settings, backend_to)
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 
     def request_of(_: Any) -> ToolRequest:
         return ToolRequest(Call.within(caller, settings.user), settings.project)
 
-    service = MemoryService(wire, settings.scope_model)
+    service = MemoryService(backend, settings.scope_model)
     server = build_server(service, request_of, settings.gateway_mcp_tools)
-    async with wire, stdio_server() as (incoming, outgoing):
+    async with backend, stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
     return 0
 
 
-def wire_to(settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaWire]:
-    """Return the record of a deployment, and the wire to it, which connects once the record says that it serves."""
+def backend_to(settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaBackend]:
+    """Return the record of a deployment, and the backend to it, which connects once the record says that it serves."""
     cluster, scope = Cluster.of(settings), settings.scope_model
     record = DeploymentRecord(cluster, scope)
-    wire = KafkaWire(
+    backend = KafkaBackend(
         *cluster, patience_s=PATIENCE_S, boundary_fields=scope.boundary_fields, until_serving=record.until_serving
     )
-    return record, wire
+    return record, backend
 
 
 async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, str | None]:
     """Return the settings of the deployment that serves, and why this process can't serve it, if so.
 
-    Without a broker they are those that were given: calls wait for the wire, and it for the record.
+    Without a broker they are those that were given: calls wait for the backend, and it for the record.
     """
     succession = Succession(Cluster.of(settings))
     with suppress(TimeoutError):

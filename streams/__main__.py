@@ -207,13 +207,13 @@ def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
 def _add_key_commands(parser: argparse.ArgumentParser) -> None:
     # Its options are needed by no other command.
     if sys.argv[1:2] == ["key"]:
-        from gateway.keys.commands import add_key_commands
+        from gateway.keys.key_file import add_key_commands
 
         add_key_commands(parser)
 
 
 def _key(options: argparse.Namespace, _settings: Settings) -> int:
-    from gateway.keys.commands import run_key_command
+    from gateway.keys.key_file import run_key_command
     from gateway.settings import GatewaySettings
 
     chosen = read_settings(GatewaySettings)

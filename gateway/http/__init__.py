@@ -1,1 +1,1 @@
-"""The HTTP door: routes, problem details, deadlines, limits."""
+"""HTTP: routes, problem details, deadlines, limits."""

@@ -13,23 +13,18 @@ from pydantic import BaseModel
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from gateway.http.contract import Shapes
 from gateway.http.document import document_app
-from gateway.http.heads import Heads
 from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import NO_DOORS, Callers, Identify, OpenCallers, RequestIds
-from gateway.http.limits import Limit, Limits, UnderWay
-from gateway.http.metrics import Measure
-from gateway.http.paths import RawPaths
+from gateway.http.limits import Limit, Limits, ReadBodies, UnderWay
+from gateway.http.paths import Heads, RawPaths
 from gateway.http.problems import handle_problems
-from gateway.http.request_bodies import ReadBodies
-from gateway.http.routes.health import IsReady, health_routes
-from gateway.http.routes.memories import forget_routes, memory_routes
+from gateway.http.routes.deployment import IsReady, health_routes, user_routes
+from gateway.http.routes.memories import forget_routes, memory_routes, turn_routes
 from gateway.http.routes.operations import job_routes, operation_routes, pipeline_routes, tagged
 from gateway.http.routes.streams import event_routes, export_routes
-from gateway.http.routes.turns import turn_routes
-from gateway.http.routes.users import user_routes
-from gateway.http.tracing import OWN_SPANS, Trace
+from gateway.http.shapes import Shapes
+from gateway.http.telemetry import OWN_SPANS, Measure, Trace
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
@@ -111,8 +106,8 @@ def _lifespan(running: Sequence[Running]) -> Any:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for one in running:
-                await stack.enter_async_context(one())
+            for enter in running:
+                await stack.enter_async_context(enter())
             yield
 
     return lifespan

@@ -1,22 +1,56 @@
-"""From a request to a call: caller, user, deadline, request id. Names in paths are percent-encoded once.
+"""From a request to a call: caller, user, deadline, request id; and from a result to its JSON.
 
-Dependencies are coroutines, though they await nothing: the framework runs any other in a thread, which costs as much as
-the rest of the door.
+Names in paths are percent-encoded once. Dependencies are coroutines, though they await nothing: the framework runs any
+other in a thread, which costs as much as the rest of the route.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import Depends, Header, Path, Request
 from pydantic import AfterValidator
+from pydantic_core import to_json
+from starlette.responses import Response
 
-from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
 from gateway.readiness import PROBE_USER_ID
 from gateway.service.access import require_operating, require_user
-from gateway.service.calls import Call, Caller
+from gateway.service.calls import DEFAULT_WAIT_S, Call, Caller
 from schemas.state.policies import Permission
+
+MIN_WAIT_S, MAX_WAIT_S = 0.1, 60.0
+"""Seconds that a caller may wait (docs/contract.md)."""
+
+WAIT = re.compile(r"\s*wait\s*=\s*\"?(\d{1,6}(?:\.\d{1,6})?)\"?\s*\Z", re.IGNORECASE)
+
+
+def wait_of(prefer: str | None) -> float:
+    """Return the seconds that an answer may take, within the limits.
+
+    >>> wait_of("respond-async, wait=0.5")
+    0.5
+    """
+    for part in (prefer or "").split(","):
+        if found := WAIT.match(part):
+            return min(MAX_WAIT_S, max(MIN_WAIT_S, float(found[1])))
+    return DEFAULT_WAIT_S
+
+
+def is_async(prefer: str | None) -> bool:
+    """True if the caller asks to be answered before the work is done."""
+    return any(part.strip().lower() == "respond-async" for part in (prefer or "").split(","))
+
+
+class JSONAnswer(Response):
+    """An answer with this content as JSON; a number that JSON has no word for is null."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes of the body."""
+        return to_json(content, inf_nan_mode="null")
 
 
 def decoded(name: str) -> str:

@@ -40,7 +40,7 @@ class Connections:
         self.limits = limits or Limits()
         self.meters = meters or Meters()
         self.trusted_proxies = trusted_proxies
-        self._trusted = [ip_network(one) for one in trusted_proxies]
+        self._trusted = [ip_network(network) for network in trusted_proxies]
         self._count = 0
         self._by_address: Counter[str] = Counter()
         self._waiting: dict[Connection, None] = {}
@@ -61,7 +61,9 @@ class Connections:
         if waiting is None:
             return True
         # Those that have not taken their answer yet come last.
-        if (longest := next((one for one in waiting if not one.is_owed), next(iter(waiting), None))) is None:
+        if (
+            longest := next((connection for connection in waiting if not connection.is_owed), next(iter(waiting), None))
+        ) is None:
             return False
         self.meters.limited.labels("connections_closed").inc()
         longest.give_way()

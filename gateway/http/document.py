@@ -1,22 +1,253 @@
-"""The OpenAPI document: the framework's, with the shapes of bodies and answers, problems and keys."""
+"""The OpenAPI document: the framework's, with the shapes of bodies and answers, links, problems and keys.
 
-from collections.abc import Collection, Sequence
+Answers are sent as the service gives them, and may grow; a test holds them against the models here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from modestream_client.operations import AnyResult
+from modestream_client.assembled import AssembleResult
+from modestream_client.hits import Hit
+from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
+from modestream_client.operations import COMMANDS, AnyResult
+from modestream_client.results.maps import MemoryMap
+from modestream_client.results.memory import WholeMemory
+from modestream_client.results.upkeep import Forgotten
+from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway.http.answers import ANSWERS, FURTHER
-from gateway.http.contract import REF, Shapes
 from gateway.http.identity import OPEN_PATHS
-from gateway.http.links import add_links
 from gateway.http.problems import MEDIA_TYPE
+from gateway.http.shapes import REF, Shapes
+from schemas.messages.boundaries import Boundary
+from schemas.messages.turns import TurnAccepted
+
+
+class Problem(BaseModel):
+    """An error, by RFC 9457. `code` is for programs, `detail` for people, `request_id` for the operator's log."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | None
+    request_id: str
+
+
+class Warning(BaseModel):  # noqa: A001 - its name on the wire
+    """What an answer lacks, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`."""
+
+    code: str
+    message: str
+
+
+class WithWarnings(BaseModel):
+    """An answer to a question."""
+
+    warnings: list[Warning]
+
+
+class StoredTurn(TurnAccepted):
+    """A turn that is durable. `read_after` goes into reads that must see it."""
+
+    warnings: list[Warning]
+    read_after: str | None = None
+
+
+class TurnError(BaseModel):
+    """Why one turn of several was refused."""
+
+    code: str
+    message: str
+    field: str | None
+
+
+class RefusedTurn(BaseModel):
+    """In the place of a turn that was refused."""
+
+    error: TurnError
+
+
+class StoredTurns(BaseModel):
+    """What became of several turns, in their order."""
+
+    results: list[StoredTurn | RefusedTurn]
+    read_after: str | None
+
+
+class SearchAnswer(WithWarnings):
+    """Hits, best first."""
+
+    hits: list[Hit]
+    modes: list[str]
+    strategy: Strategy
+    intention: dict[str, Any] | None = None
+    categories: list[dict[str, Any]] = []
+    diagnostics: dict[str, Any] = {}
+
+
+class ContextAnswer(AssembleResult, WithWarnings):
+    """A prompt within its budget."""
+
+
+class _Page(WithWarnings):
+    next: str | None
+    total: int
+
+
+class MemoryPage(_Page):
+    """A page of memories."""
+
+    items: list[ListedMemory]
+
+
+class ConversationPage(_Page):
+    """A page of conversations."""
+
+    items: list[ListedConversation]
+
+
+class ProjectPage(_Page):
+    """A page of projects."""
+
+    items: list[ListedProject]
+
+
+class MapAnswer(MemoryMap, WithWarnings):
+    """A cloud for each vector space."""
+
+
+class UserPage(BaseModel):
+    """A page of users."""
+
+    items: list[Boundary]
+    next: str | None
+
+
+class Deployment(BaseModel, extra="allow"):
+    """Totals over the users that the caller may see, and the state of the deployment."""
+
+    boundaries: int
+    projects: int
+    conversations: int
+    memories: int
+    embedding: dict[str, int]
+    modes: dict[str, int]
+    lag: Any
+    versions: dict[str, str | None]
+
+
+class Me(BaseModel):
+    """The caller. `grants` of null: everything."""
+
+    name: str
+    principal: str | None
+    user_id: str | None
+    grants: list[dict[str, Any]] | None
+
+
+class Status(BaseModel):
+    """The state of the gateway."""
+
+    status: str
+
+
+class RunningJob(BaseModel):
+    """A job that runs."""
+
+    job_id: str
+    state: str
+
+
+OPEN = frozenset({"delete_category", "get_intention", "set_intention"})
+"""Commands whose answers the document leaves open, as those of long work."""
+
+OWN_ANSWERS: dict[str, type[BaseModel]] = {
+    "live": Status,
+    "ready": Status,
+    "get_me": Me,
+    "search_memories": SearchAnswer,
+    "assemble_context": ContextAnswer,
+    "list_memories": MemoryPage,
+    "list_conversations": ConversationPage,
+    "list_projects": ProjectPage,
+    "get_map": MapAnswer,
+    "get_memory": WholeMemory,
+    "change_memory": WholeMemory,
+    "forget_memory": Forgotten,
+    "forget_conversation": Forgotten,
+    "forget_project": Forgotten,
+    "forget_user": Forgotten,
+    "list_users": UserPage,
+    "get_deployment": Deployment,
+}
+"""Answers of the gateway's own routes, and those of questions, which have warnings besides."""
+
+ANSWERS: Mapping[str, type[BaseModel]] = OWN_ANSWERS | {
+    row.http.id or row.name: row.result
+    for row in COMMANDS.values()
+    if row.http is not None and row.http.tag and not row.runs_long and row.name not in OPEN
+}
+"""The model of the answer with status 200, by operation; others are `AnyResult`."""
+
+FURTHER: tuple[type[BaseModel], ...] = (Problem, StoredTurn, StoredTurns, RunningJob, AnyResult)
+"""Models that the document names beside those."""
+
+
+USER = {"user_id": "$request.path.user_id"}
+
+
+class Link(NamedTuple):
+    """From an answer to an operation: its parameters come from these places."""
+
+    operation: str
+    status: str
+    target: str
+    parameters: dict[str, str]
+
+
+def _to(operation: str, status: str, parameters: dict[str, str], *targets: str) -> list[Link]:
+    return [Link(operation, status, target, USER | parameters) for target in targets]
+
+
+STORED = {"memory_id": "$response.body#/memory_id"}
+FIRST_HIT = {"memory_id": "$response.body#/hits/0/memory_id"}
+FIRST_LISTED = {"memory_id": "$response.body#/items/0/memory_id"}
+NAMED = {"name": "$request.path.name"}
+JOB = {"job_id": "$response.body#/job_id"}
+OF_MEMORY = ("get_memory", "change_memory", "forget_memory")
+
+LINKS = (
+    *_to("add_turns", "201", STORED, *OF_MEMORY),
+    *_to("add_turns", "201", {"read_after": "$response.body#/read_after"}, "list_memories"),
+    *_to("search_memories", "200", FIRST_HIT, *OF_MEMORY),
+    *_to("list_memories", "200", FIRST_LISTED, *OF_MEMORY),
+    *_to("list_memories", "200", {"cursor": "$response.body#/next"}, "list_memories"),
+    *_to("forget_memory", "200", {"memory_id": "$request.path.memory_id"}, "get_memory"),
+    *_to("declare_mode", "200", NAMED, "rename_mode", "delete_mode"),
+    *_to("declare_category", "200", NAMED, "get_category", "delete_category"),
+    *_to("delete_category", "200", NAMED, "get_category"),
+    *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh")
+      for link in _to(f"run_{name}", "202", JOB, "get_job")),
+    *_to("consolidate", "202", JOB, "get_job"),
+)  # fmt: skip
+"""In the order of the document."""
+
+
+def add_links(name: str, responses: dict[str, Any]) -> None:
+    """Add the links of an operation to its answers."""
+    for link in LINKS:
+        if link.operation == name:
+            links = responses[link.status].setdefault("links", {})
+            links[link.target] = {"operationId": link.target, "parameters": link.parameters}
+
 
 STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
 """Operations whose answers are no JSON object."""
@@ -76,7 +307,7 @@ def _portable(schema: Any) -> Any:
             name: value.replace(r"\z", "$") if name == "pattern" and isinstance(value, str) else _portable(value)
             for name, value in schema.items()
         }
-    return [_portable(one) for one in schema] if isinstance(schema, list) else schema
+    return [_portable(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def _describe(operation: dict[str, Any], *, is_open: bool) -> None:

@@ -29,7 +29,7 @@ class AllowedHosts:
     """The hosts that this gateway is reached at: `host` for any port, or `host:port`."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
-        self.hosts = frozenset(one.lower() for one in (*LOOPBACK_HOSTS, *hosts))
+        self.hosts = frozenset(host.lower() for host in (*LOOPBACK_HOSTS, *hosts))
 
     def admits(self, host: str) -> bool:
         """True for the value of a header `Host` that is served.

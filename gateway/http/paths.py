@@ -1,8 +1,8 @@
-"""Paths as they were sent: routes go by them, so that an encoded `/` in a name parts nothing."""
+"""Path and method as routes see them: raw paths, so that an encoded `/` in a name parts nothing; HEAD as GET."""
 
 import re
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STREAM = re.compile(r"/v1/users/[^/]+/(events|export)|/admin/live/events")
 """Paths whose answers stay open."""
@@ -30,3 +30,21 @@ class RawPaths:
         if scope["type"] == "http" and (raw := scope.get("raw_path")) is not None:
             scope = {**scope, "path": raw.partition(b"?")[0].decode("latin-1")}
         await self._app(scope, receive, send)
+
+
+class Heads:
+    """Passes a HEAD on as a GET, and drops the bytes of its answer; its header fields stay."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or is_stream(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await self._app({**scope, "method": "GET"}, receive, send_without_body)

@@ -1,4 +1,4 @@
-"""RFC 9457: every error of the HTTP door is `application/problem+json` with a code of the contract."""
+"""RFC 9457: every error over HTTP is `application/problem+json` with a code of the contract."""
 
 import logging
 import re
@@ -147,8 +147,10 @@ def _headers(refused: Refused, status: int, request_id: str) -> dict[str, str]:
 def _methods_at(request: Request) -> list[str]:
     """Return the methods of all routes at the path: the framework names those of the first alone."""
     path = request.scope["path"]
-    routes = [one for one in iter_route_contexts(request.app.routes) if one.path_regex and one.path_regex.match(path)]
-    methods = {method for one in routes for method in one.methods or ()}
+    routes = [
+        route for route in iter_route_contexts(request.app.routes) if route.path_regex and route.path_regex.match(path)
+    ]
+    methods = {method for route in routes for method in route.methods or ()}
     return sorted(methods | {"HEAD"} if "GET" in methods and not is_stream(path) else methods)
 
 

@@ -1,24 +1,35 @@
-"""The shapes of bodies and query parameters: the models of the wire, with the scope's fields in place of `scope`.
+"""The shapes of bodies and query parameters: the models of the contract, with the scope's fields in place of `scope`.
 
 Enters: an HTTP body or query. Leaves: scope fields without the user, and the other fields, as they were sent.
 Guaranteed: what a shape admits the service's own model admits; unknown fields are refused.
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Request
+from modestream_client.arguments import ModeName
+from modestream_client.operations import Body, Operation
+from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import models_json_schema
 
+from gateway.http.limits import SMALL_BODY_BYTES
 from gateway.http.problems import refused_of
-from gateway.http.request_bodies import SMALL_BODY_BYTES
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 from schemas.failures import Rejected
+from schemas.internal.consolidation import ConsolidationTrigger
+from schemas.messages.assemble import AssembleRequest
 from schemas.messages.decoding import decode_object, to_rejected
+from schemas.messages.lists import ListRequest, MapRequest
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
+from schemas.scope_models import selector_of
 from schemas.scopes import Scope, Selector
 
 POSITION = (
@@ -50,10 +61,14 @@ def shape_of(
     examples: Sequence[Json] = (),
 ) -> type[BaseModel]:
     """Return the model of a body: a record's fields, and the fields of the scope, if it has one, beside them."""
-    fields = {one: field for one, field in record.model_fields.items() if one not in WIRE_ONLY and one not in without}
+    fields = {
+        field_name: field
+        for field_name, field in record.model_fields.items()
+        if field_name not in WIRE_ONLY and field_name not in without
+    }
     if scope is not None:
         fields |= scope.boundary_fields.others(scope.model_fields)
-    definitions: dict[str, Any] = {one: _copied(field) for one, field in fields.items()}
+    definitions: dict[str, Any] = {field_name: _copied(field) for field_name, field in fields.items()}
     if "read_after" in definitions:
         definitions["read_after"] = POSITION
     extra: Any = {"examples": list(examples)} if examples else None
@@ -137,9 +152,9 @@ class QueryReader:
         required = schema.get("required", ())
         return {
             "parameters": [
-                {"name": name, "in": "query", "required": name in required, "schema": _without_title(one)}
-                | ({"description": one["description"]} if "description" in one else {})
-                for name, one in schema["properties"].items()
+                {"name": name, "in": "query", "required": name in required, "schema": _without_title(field)}
+                | ({"description": field["description"]} if "description" in field else {})
+                for name, field in schema["properties"].items()
             ]
         }
 
@@ -158,7 +173,7 @@ def admit_nulls(schema: Json) -> None:
     for name, field in schema.get("properties", {}).items():
         if name in schema.get("required", ()) or {"type": "null"} in field.get("anyOf", ()):
             continue
-        about = {one: field.pop(one) for one in ("default", "description", "examples", "title") if one in field}
+        about = {key: field.pop(key) for key in ("default", "description", "examples", "title") if key in field}
         schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
 
@@ -183,5 +198,114 @@ def _without_title(schema: Json) -> Json:
 
 def _is_list(schema: Json) -> bool:
     """True if a single value of a parameter must be sent as a list of one."""
-    kinds = {one.get("type") for one in schema.get("anyOf", [schema])}
+    kinds = {option.get("type") for option in schema.get("anyOf", [schema])}
     return "array" in kinds and "string" not in kinds
+
+
+RECORDS: Mapping[str, type[BaseModel]] = {
+    "retrieve.v1": RetrieveRequest,
+    "assemble.v1": AssembleRequest,
+    "list.v1": ListRequest,
+    "map.v1": MapRequest,
+    "consolidate.v1": ConsolidationTrigger,
+}
+"""Records that are no commands, by their `schema`."""
+
+
+class Nothing(BaseModel):
+    """No fields but those of the scope."""
+
+
+class MemoryChange(BaseModel):
+    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for.
+
+    `searchable` and `private`, or one of them, say whether searches find it, and whether a language model may read it.
+    """
+
+    mode: ModeName | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)] | None = None
+    interaction_mode: InteractionMode | None = None
+    searchable: bool | None = None
+    private: bool | None = None
+
+
+class Confirmed(BaseModel):
+    """The name again, of what is to be forgotten."""
+
+    confirm: Annotated[str, Field(description="The same name again.")]
+
+
+class Export(BaseModel):
+    """What to export: by default all projects."""
+
+    read_after: int | None = None
+
+
+REF = "#/components/schemas/{model}"
+
+
+class Shapes:
+    """The bodies and queries over HTTP."""
+
+    def __init__(self, scope: type[Scope]) -> None:
+        self.scope_fields = scope_fields_of(scope)
+        self._scope, self._selector = scope, selector_of(scope)
+        self._bodies: dict[str, BodyReader] = {}
+        self.turn = self._body(Body("TurnBody", EXAMPLE_TURN), Turn, scope)
+        self.memory_change = self._body(Body("MemoryChangeBody", {"mode": "journal"}), MemoryChange, scope)
+        self.project = self._query(Nothing, scope)
+        self.projects = self._query(Nothing, self._selector)
+        self.confirmed = self._query(Confirmed, scope)
+        self.export = self._query(Export, self._selector)
+
+    def of(self, operation: Operation[Any]) -> BodyReader | QueryReader:
+        """Return the reader of an operation's body or query."""
+        assert operation.http is not None
+        record = operation.arguments or RECORDS.get(operation.record, Nothing)
+        scope = self._selector if operation.kind == "question" else self._scope
+        own = None if operation.permission == "operate" else scope
+        body, names = operation.http.body, operation.http.names
+        if body is None:
+            return self._query(record, own, names)
+        return self._body(body, record, own, names, is_optional=operation.runs_long)
+
+    def components(self) -> dict[str, Any]:
+        """Return the JSON Schemas of all bodies."""
+        bodies = [(reader.shape, "validation") for reader in self._bodies.values()]
+        _, schema = models_json_schema(bodies, ref_template=REF)  # type: ignore[arg-type]
+        schemas = dict(schema.get("$defs", {}))
+        for component in self._bodies:
+            admit_nulls(schemas[component])
+        return schemas
+
+    def _body(
+        self,
+        body: Body,
+        record: type[BaseModel],
+        scope: type[Scope | Selector] | None,
+        without: Collection[str] = (),
+        *,
+        is_optional: bool = False,
+    ) -> BodyReader:
+        """Return the reader of a body; operations with the same component share it."""
+        if body.component not in self._bodies:
+            description = body.description or inspect.getdoc(record) or ""
+            shape = shape_of(body.component, record, scope, description, without=without, examples=[body.example])
+            fields = frozenset() if scope is None else self.scope_fields
+            self._bodies[body.component] = BodyReader(shape, fields, is_optional=is_optional)
+        return self._bodies[body.component]
+
+    def _query(
+        self, record: type[BaseModel], scope: type[Scope | Selector] | None, without: Collection[str] = ()
+    ) -> QueryReader:
+        shape = shape_of(f"{record.__name__}Query", record, scope, "", without=without)
+        return QueryReader(shape, self.scope_fields)
+
+
+EXAMPLE_TURN = {
+    "conversation_id": "c1",
+    "role": "user",
+    "speaker": "Ana",
+    "content": "The deploy target is fly.io now.",
+    "occurred_at": "2026-03-01T09:30:00Z",
+}

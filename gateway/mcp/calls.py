@@ -1,17 +1,88 @@
-"""What each tool does: validated arguments in, the fields of its result out. All raise Refused."""
+"""What each tool does: a request with its user and validated arguments in, the fields of its result out.
 
+All raise Refused.
+"""
+
+import hashlib
+import itertools
+import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.context import ServerRequestContext
 from modestream_client import operations as rows
 from modestream_client.operations import Operation
 
-from gateway.mcp.additions import add
-from gateway.mcp.arguments import AddMemory, OneMemory, SetMemoryMode
-from gateway.mcp.results import recalled_of, record_of, sentences_of, texts_of
-from gateway.mcp.tool_request import ToolRequest
+from gateway.mcp.models import AddMemory, OneMemory, SetMemoryMode, recalled_of, record_of, sentences_of, texts_of
+from gateway.service.access import PROJECT
+from gateway.service.backend import Json
+from gateway.service.calls import Call
 from gateway.service.service import MemoryService
-from gateway.service.wire import Json
+from gateway.service.turns import FORGOTTEN, Turn, with_time
+
+DEFAULT_PROJECT = "default"
+"""The project of requests that name none (docs/contract.md)."""
+
+
+def unlimited() -> None:
+    """Count nothing: on stdio the only caller is the program that started this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """One request's call and project. The connection decides about both: no argument of a tool names a user."""
+
+    call: Call
+    project: str = DEFAULT_PROJECT
+    count_write: Callable[[], None] = unlimited
+    """Called before a tool writes. Raises Refused, `too_many_requests`."""
+
+    def scope(self, project: str | None = None) -> Json:
+        """Return the scope without its user."""
+        return {PROJECT: project or self.project}
+
+
+RequestOf = Callable[[ServerRequestContext[Any, Any]], ToolRequest]
+"""Returns the call and the project of a request. Raises Refused."""
+
+
+async def add(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
+    """Store a statement; return its turn's answer. Raises Refused.
+
+    A program repeats a call without knowing whether the first was stored, so the turn's id comes from what was said.
+    What was forgotten stays forgotten under its id: said again, it is a new turn with the next id.
+    """
+    scope = request.scope(asked.project_id)
+    for times_forgotten in itertools.count():
+        fields = with_time(_fields(asked) | {"turn_id": turn_id_of(asked, times_forgotten)})
+        answer = (await service.turns.add(request.call, Turn(scope, fields))).body
+        if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
+            return answer
+    raise AssertionError("unreachable: the call's deadline ends the loop")
+
+
+def turn_id_of(asked: AddMemory, times_forgotten: int = 0) -> str:
+    """Return the id of a statement. Its mode and its place are no part of it.
+
+    >>> turn_id_of(AddMemory(text="a")) == turn_id_of(AddMemory(text="a", speaker="Ana"))
+    False
+    """
+    said = [asked.role, asked.speaker, asked.text, asked.occurred_at, times_forgotten]
+    return "mcp-" + hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()
+
+
+def _fields(asked: AddMemory) -> Json:
+    named = {
+        "conversation_id": asked.conversation_id,
+        "role": asked.role,
+        "speaker": asked.speaker,
+        "content": asked.text,
+        "occurred_at": asked.occurred_at,
+        "mode": asked.mode,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
 
 ToolCall = Callable[[MemoryService, ToolRequest, Any], Awaitable[Json]]
 

@@ -12,19 +12,16 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.http.calls import PathName, caller_of
-from gateway.http.contract import Shapes
+from gateway.http.calls import PathName, caller_of, wait_of
 from gateway.http.limits import CHARGE_WRITES
-from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
-from gateway.http.shapes import BodyReader, QueryReader
-from gateway.mem0.calls import ANY_PROJECT, Mem0Calls, history_of, memory_of
-from gateway.mem0.ids import IdMapping, Ids, ids_of
+from gateway.http.shapes import BodyReader, QueryReader, Shapes
+from gateway.mem0.calls import ANY_PROJECT, IdMapping, Ids, Mem0Calls, history_of, ids_of, memory_of
 from gateway.service.access import require_user
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
-from gateway.service.wire import Json
 from schemas.messages.lists import MAX_PAGE_ITEMS
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.scopes import Scope

@@ -1,1 +1,1 @@
-"""The window: pages at `/admin`, over the same service object as the other doors."""
+"""The window: pages at `/admin`, over the same service object as all transports."""

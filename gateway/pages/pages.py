@@ -12,10 +12,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from gateway.pages.rendering import Renderer
 from gateway.pages.requests import View, view_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
-from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
 
 MAX_PROJECTS = 200

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from gateway.http.calls import decoded
 from gateway.http.problems import request_id_of
 from gateway.service.access import PROJECT, may_in_project, require_user
+from gateway.service.backend import Json
 from gateway.service.calls import Call, Caller
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
-from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
 
 PAGES = "/admin"

@@ -1,1 +1,1 @@
-"""One service object behind every door: checks of access, requests to the service, answers as JSON."""
+"""One service object behind every transport: checks of access, requests to the service, answers as JSON."""

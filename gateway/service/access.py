@@ -3,7 +3,6 @@
 A refusal says nothing about what exists.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from gateway.service.calls import Caller
@@ -31,9 +30,11 @@ def require_scope(caller: Caller, user_id: str, scope: dict[str, Any], permissio
     A read of several projects is narrowed by the service to those that are granted.
     """
     require_user(caller, user_id, permission)
-    projects = _projects(scope.get(PROJECT, DEFAULT_PROJECT))
-    if caller.grants is None or projects is None:
+    selected = scope.get(PROJECT, DEFAULT_PROJECT)
+    if caller.grants is None or selected == ANY_VALUE:
         return
+    values = selected if isinstance(selected, list) else [selected]
+    projects = [value for value in values if isinstance(value, str)]
     granted = [_admits_project(caller, user_id, permission, project) for project in projects]
     if not (any(granted) if permission == "read" else all(granted)):
         raise _refused(permission)
@@ -54,7 +55,7 @@ def may_see(caller: Caller, user_id: str) -> bool:
 
 
 def may_read_project(caller: Caller, user_id: str, project: str | None) -> bool:
-    """True if the caller may read this project of the user; one that is not known only with a grant for all."""
+    """True if the caller may read a project of the user; an unknown project (None) needs a grant for all."""
     return may_in_project(caller, user_id, project, "read")
 
 
@@ -67,7 +68,7 @@ def readable_project(caller: Caller, user_id: str) -> str:
 
 
 def may_in_project(caller: Caller, user_id: str, project: str | None, permission: Permission) -> bool:
-    """True if the caller may do this in a project of the user; where that is not known only with a grant for all."""
+    """True if the caller may do this in a project of the user; an unknown project (None) needs a grant for all."""
     if caller.own_user not in (None, user_id):
         return False
     if caller.grants is None:
@@ -83,7 +84,7 @@ def may_everywhere(caller: Caller, permission: Permission) -> bool:
         return False
     if caller.grants is None:
         return permission != "operate" or caller.is_operator
-    return any(permission in one.may and one.is_for_all for one in caller.grants)
+    return any(permission in grant.may and grant.is_for_all for grant in caller.grants)
 
 
 def require_operating(caller: Caller) -> None:
@@ -99,13 +100,6 @@ def _admits_project(caller: Caller, user_id: str, permission: Permission, projec
 def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
     grants = caller.grants or ()
     return [grant for grant in grants if permission in grant.may and grant.covers_user(user_id)]
-
-
-def _projects(value: object) -> Sequence[str] | None:
-    """Return the named projects; None for any."""
-    if isinstance(value, str):
-        return None if value == ANY_VALUE else (value,)
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else ()
 
 
 def _refused(permission: Permission) -> Refused:

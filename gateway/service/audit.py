@@ -1,4 +1,4 @@
-"""One line in the log for each call that destroys, takes out or repeats data, whichever door it came through.
+"""Audit log: one line for each call that destroys, exports or replays data, over any transport.
 
 Enters: the call, what it does and to what. Leaves: a JSON object on the logger `AUDIT`, also where the call failed: a
 timeout may have destroyed all the same. Guaranteed: names, ids and counts; no text of a memory, no key.
@@ -18,13 +18,13 @@ from gateway.service.calls import Call
 from gateway.service.failures import Refused
 
 AUDIT = "gateway.audit"
-"""The name of the logger, for operators that keep its lines apart."""
+"""Name of the logger."""
 
 MAX_NAME_CHARS = 256
-"""Characters of a name in a line; what is longer is none of ours, and refused."""
+"""Characters of a name in a line; longer ones are refused as names."""
 
 MAX_FILE_BYTES, MAX_FILES = 10_000_000, 20
-"""Bytes of one file of the log, some 30,000 lines, and files that are kept beside it."""
+"""Bytes of one file of the log, some 30,000 lines, and number of rotated files."""
 
 log = logging.getLogger(AUDIT)
 
@@ -71,7 +71,7 @@ def audited(call: Call, action: str, scope: Mapping[str, Any], **what: Any) -> I
 
 def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _shortened(one) for name, one in value.items()}
+        return {name: _shortened(field) for name, field in value.items()}
     if isinstance(value, list):
-        return [_shortened(one) for one in value[:MAX_NAME_CHARS]]
+        return [_shortened(item) for item in value[:MAX_NAME_CHARS]]
     return value[:MAX_NAME_CHARS] if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What the deployment has of each user, kept in memory from the topic of boundaries; totals over all of them.
+"""Counts of each user, kept in memory from the topic of boundaries; totals over all users.
 
 Enters: the records of that topic, tombstones included. Guaranteed: bounded; totals cost nothing to ask for.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic_core import from_json
 
-from gateway.service.wire import Json
+from gateway.service.backend import Json
 
 MAX_BOUNDARIES = 200_000
 """Boundaries that are kept; more are counted as `not_listed`, up to as many, and any Kafka tool can read them."""
@@ -95,44 +95,39 @@ class Boundaries:
 
     def _put(self, name: str, value: bytes | None) -> None:
         boundary = None if value is None else from_json(value)
-        self._remove(name)
+        if (before := self._get(name)) is not None:
+            self._count_all(before, -1)
+            self._bytes -= len(self._values.pop(name))
+            del self._names[bisect_left(self._names, name)]
         self._not_listed.discard(hash(name))
         if value is None or boundary is None:
             return
         if len(self._values) < self._limit and self._bytes + len(value) <= self._limit_bytes:
-            self._add(name, boundary, value)
+            self._count_all(boundary, 1)
+            insort(self._names, name)
+            self._values[name] = value
+            self._bytes += len(value)
         elif len(self._not_listed) < self._limit:
             self._not_listed.add(hash(name))
 
-    def _add(self, name: str, boundary: Json, value: bytes) -> None:
-        _count(boundary, 1, self._totals, self._modes)
-        _count_first(boundary, 1, self._first_days)
-        insort(self._names, name)
-        self._values[name] = value
-        self._bytes += len(value)
-        self._tell()
-
-    def _remove(self, name: str) -> None:
-        if (boundary := self._get(name)) is None:
-            return
-        _count(boundary, -1, self._totals, self._modes)
-        _count_first(boundary, -1, self._first_days)
-        self._bytes -= len(self._values.pop(name))
-        del self._names[bisect_left(self._names, name)]
-        self._tell()
-
-    def _tell(self) -> None:
+    def _count_all(self, boundary: Json, sign: int) -> None:
+        _count(boundary, sign, self._totals, self._modes)
+        if boundary.get("first"):
+            day = str(boundary["first"])[:10]
+            self._first_days[day] += sign
+            if not self._first_days[day]:
+                del self._first_days[day]
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
 
-def sum_up(boundaries: list[Json]) -> Json:
+def sum_up(boundaries: Sequence[Json]) -> Json:
     """Return the sums over some boundaries."""
     totals: Counter[str] = Counter()
     modes: Counter[str] = Counter()
-    for one in boundaries:
-        _count(one, 1, totals, modes)
+    for boundary in boundaries:
+        _count(boundary, 1, totals, modes)
     return totals_of(len(boundaries), totals, modes)
 
 
@@ -141,8 +136,8 @@ def totals_of(boundaries: int, totals: Counter[str], modes: Counter[str]) -> Jso
     counted = {name: totals[name] for name in ("projects", "conversations", "memories")}
     embedding = {name: totals[f"embedding.{name}"] for name in ("ready", "pending", "stale", "failed")}
     shown: dict[str, Any] = {name: count for name, count in sorted(modes.items()) if count}
-    told = {name: totals[name] for name in ("several_modes", "corrections")}
-    return {"boundaries": boundaries, **counted, "embedding": embedding, "modes": shown, **told}
+    criteria = {name: totals[name] for name in ("several_modes", "corrections")}
+    return {"boundaries": boundaries, **counted, "embedding": embedding, "modes": shown, **criteria}
 
 
 def _count(boundary: Json, sign: int, totals: Counter[str], modes: Counter[str]) -> None:
@@ -156,11 +151,3 @@ def _count(boundary: Json, sign: int, totals: Counter[str], modes: Counter[str])
         modes[name] += sign * int(mode["memories"])
         if not modes[name]:
             del modes[name]
-
-
-def _count_first(boundary: Json, sign: int, days: Counter[str]) -> None:
-    if boundary.get("first"):
-        day = str(boundary["first"])[:10]
-        days[day] += sign
-        if not days[day]:
-            del days[day]

@@ -1,28 +1,37 @@
-"""What happened to memories, from the service's internal events: small, without text. Pure but for what it remembers.
+"""Events: what happened to memories, read from the service's internal events and fanned out to listeners by user.
 
-Enters: records of `remembered`, `embedded`, `changes`, `consolidated`. Leaves: `Event`s of a boundary. Guaranteed: at
-least one event for each thing that happened; no text of a memory.
+Enters: records of `remembered`, `embedded`, `changes`, `consolidated`. Leaves: `Event`s of a user, for callers that may
+read their project. Guaranteed: at least one event for each thing that happened; no text of a memory; bounded memory.
+
+An event's id holds the partition of the user and, for each followed topic, the offset up to which it was read. It is
+resumed by sending all buffered events of the user behind these offsets; where some may be gone, the listener gets
+`reset`: load again. A listener that reads too slowly gets `reset` too, and its stream ends.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterator
+import asyncio
+import re
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from pydantic_core import from_json
 
-from gateway.service.wire import Json
+from gateway.service.access import may_read_project, require_user
+from gateway.service.backend import Json
+from gateway.service.calls import Call
+from gateway.service.requests import CheckedRequests
 
 EventType = Literal["remembered", "embedded", "moved", "superseded", "forgotten", "consolidated"]
 
 TOPICS = ("remembered", "embedded", "changes", "consolidated")
 """The topics of internal events, in the order of the offsets in an event's id."""
 
-MAX_KNOWN = 50_000
+MAX_MEMORIES = 50_000
 """Memories whose last project, mode and version are remembered, some 15 MB, to tell a move from a new memory."""
 
 MAX_MOVES = 1_000
-"""Moves that commands asked for, remembered until their memories are published again."""
+"""Moves by commands, remembered until their memories are published again."""
 
 MOVE_MS = 60_000
 """Milliseconds within which a memory that is published again was moved by an earlier command."""
@@ -30,9 +39,17 @@ MOVE_MS = 60_000
 ANY_MEMORY = "*"
 """In a move: all memories of a mode."""
 
+MAX_BUFFERED = 20_000
+"""Events for listeners that come back, some 10 MB."""
+
+MAX_WAITING = 1_000
+"""Events that wait for one listener."""
+
+EVENT_ID = re.compile(r"(\d{1,9})((?:-\d{1,18})+)\Z")
+
 
 class Event(NamedTuple):
-    """One thing that happened to one memory; a field that is not known is None."""
+    """One thing that happened to one memory; an unknown field is None."""
 
     type: EventType
     memory_id: str
@@ -46,7 +63,7 @@ class Event(NamedTuple):
         return self._asdict()
 
 
-class _Known(NamedTuple):
+class _MemoryState(NamedTuple):
     boundary: str
     project_id: str | None = None
     mode: str | None = None
@@ -57,11 +74,11 @@ class EventReader:
     """Reads records into events. Remembers the last memories and moves, bounded."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._memories: OrderedDict[str, _MemoryState] = OrderedDict()
         self._moves: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def read(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> list[tuple[str, Event]]:
-        """Return boundary and event for what a record tells; what can't be read tells nothing."""
+        """Return boundary and event for each thing in a record; none for an unreadable one."""
         try:
             return list(self._events((key or b"").decode(), from_json(value or b""), timestamp_ms))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -73,11 +90,11 @@ class EventReader:
                 yield self._remembered(record["memory"], at_ms)
             case "forgotten.v1":
                 yield from self._of("forgotten", boundary, record["memory_id"], at_ms)
-                self._known.pop(record["memory_id"], None)
+                self._memories.pop(record["memory_id"], None)
             case "embedded.v1":
-                for one in (record, *record.get("also", ())):
-                    if one["status"] == "ready":
-                        yield from self._of("embedded", boundary, one["memory_id"], at_ms, mode=one["mode"])
+                for embedded in (record, *record.get("also", ())):
+                    if embedded["status"] == "ready":
+                        yield from self._of("embedded", boundary, embedded["memory_id"], at_ms, mode=embedded["mode"])
             case "consolidated.v1":
                 for memory_id in record["created"]:
                     yield from self._of("consolidated", boundary, memory_id, at_ms)
@@ -87,37 +104,165 @@ class EventReader:
     def _remembered(self, memory: Json, at_ms: int) -> tuple[str, Event]:
         """Tell a new or edited memory from one that was moved or superseded; a recovery repeats the former."""
         memory_id, mode, boundary = memory["memory_id"], memory["mode"], memory["boundary"]
-        before = self._known.get(memory_id)
-        version = int(memory.get("dropped_versions", 0)) + len(memory["versions"])
-        is_moved = before.mode != mode if before and before.mode else self._was_moved(boundary, memory_id, mode, at_ms)
+        before = self._memories.get(memory_id)
+        if before and before.mode:
+            is_moved = before.mode != mode
+        else:
+            commands = (self._moves.get((boundary, moved, mode)) for moved in (memory_id, ANY_MEMORY))
+            is_moved = any(moved_ms is not None and at_ms - moved_ms < MOVE_MS for moved_ms in commands)
         kind: EventType = "superseded" if memory.get("superseded_by") else "moved" if is_moved else "remembered"
-        self._keep(memory_id, _Known(boundary, memory["scope"].get("project_id"), mode, version))
+        version = int(memory.get("dropped_versions", 0)) + len(memory["versions"])
+        self._memories[memory_id] = _MemoryState(boundary, memory["scope"].get("project_id"), mode, version)
+        self._memories.move_to_end(memory_id)
+        if len(self._memories) > MAX_MEMORIES:
+            self._memories.popitem(last=False)
         return next(self._of(kind, boundary, memory_id, at_ms))
 
     def _note_move(self, boundary: str, change: Json, at_ms: int) -> None:
-        """Remember what a command moves: by ids, or all of a mode."""
-        ids = [change["memory_id"]] if change.get("memory_id") else list(change.get("memory_ids") or ())
-        for memory_id in ids or [ANY_MEMORY]:
+        moved = [change["memory_id"]] if change.get("memory_id") else change.get("memory_ids")
+        for memory_id in moved or [ANY_MEMORY]:
             self._moves[boundary, memory_id, str(change["to"])] = at_ms
         while len(self._moves) > MAX_MOVES:
             self._moves.popitem(last=False)
-
-    def _was_moved(self, boundary: str, memory_id: str, mode: str, at_ms: int) -> bool:
-        asked = (self._moves.get((boundary, one, mode)) for one in (memory_id, ANY_MEMORY))
-        return any(asked_ms is not None and at_ms - asked_ms < MOVE_MS for asked_ms in asked)
 
     def _of(
         self, kind: EventType, boundary: str, memory_id: str, at_ms: int, *, mode: str | None = None
     ) -> Iterator[tuple[str, Event]]:
         """Yield the event; none where neither the record nor an earlier one names the boundary."""
-        known = self._known.get(memory_id, _Known(boundary))
-        if boundary or known.boundary:
+        memory = self._memories.get(memory_id, _MemoryState(boundary))
+        if boundary or memory.boundary:
             at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            event = Event(kind, memory_id, mode or known.mode, known.project_id, known.version, at)
-            yield boundary or known.boundary, event
+            event = Event(kind, memory_id, mode or memory.mode, memory.project_id, memory.version, at)
+            yield boundary or memory.boundary, event
 
-    def _keep(self, memory_id: str, known: _Known) -> None:
-        self._known[memory_id] = known
-        self._known.move_to_end(memory_id)
-        if len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
+
+class Sent(NamedTuple):
+    """What a listener gets: an id to resume from, and an event. `opened` is the first, `reset` says: load again."""
+
+    id: str
+    event: Event | Literal["opened", "reset"]
+
+
+class _Buffered(NamedTuple):
+    boundary: str
+    topic: int
+    partition: int
+    offset: int
+    sent: Sent
+
+
+class Feed:
+    """The events of all users, and their listeners. Belongs to one event loop."""
+
+    def __init__(self, max_buffered: int = MAX_BUFFERED, max_waiting: int = MAX_WAITING) -> None:
+        self._reader = EventReader()
+        self._buffer: deque[_Buffered] = deque()
+        self._max_buffered = max_buffered
+        self._max_waiting = max_waiting
+        self._starts: dict[tuple[int, int], int] = {}
+        self._read_to: dict[int, list[int]] = {}
+        self._listeners: dict[str, set[asyncio.Queue[Sent | None]]] = {}
+
+    def begin(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Take the offsets of the first records to come; all that was buffered may have a gap behind it."""
+        self._buffer.clear()
+        for (topic, partition), offset in starts.items():
+            number = TOPICS.index(topic)
+            self._starts[number, partition] = offset
+            self._read_to.setdefault(partition, [0] * len(TOPICS))[number] = offset
+
+    def take(
+        self, topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None
+    ) -> None:
+        """Take one record and publish its events to the listeners of its boundary."""
+        number = TOPICS.index(topic)
+        read_to = self._read_to.setdefault(partition, [0] * len(TOPICS))
+        events = self._reader.read(key, value, timestamp_ms)
+        # Before the last event of a record its id names the record itself: a listener that resumes there gets all.
+        for count, (boundary, event) in enumerate(events, 1):
+            read_to[number] = offset + (count == len(events))
+            self._publish(_Buffered(boundary, number, partition, offset, Sent(self._id(partition), event)))
+        read_to[number] = offset + 1
+
+    async def listen(self, boundary: str, partition: int, after: str | None) -> AsyncIterator[Sent]:
+        """Yield `opened`, then events of a boundary from now on, or from behind the id `after`.
+
+        Ends behind the `reset` of a slow listener.
+        """
+        queue: asyncio.Queue[Sent | None] = asyncio.Queue(self._max_waiting)
+        missed = [] if after is None else self._missed(boundary, partition, after)
+        self._listeners.setdefault(boundary, set()).add(queue)
+        try:
+            yield Sent(self._id(partition) if after is None or missed is None else after, "opened")
+            if missed is None:
+                yield Sent(self._id(partition), "reset")
+            for sent in missed or ():
+                yield sent
+            while (new := await queue.get()) is not None:
+                yield new
+            yield Sent(self._id(partition), "reset")
+        finally:
+            listeners = self._listeners.get(boundary, set())
+            listeners.discard(queue)
+            if not listeners:
+                self._listeners.pop(boundary, None)
+
+    def _missed(self, boundary: str, partition: int, after: str) -> Sequence[Sent] | None:
+        """Return the buffered events behind an id; None if some may be gone."""
+        parts = EVENT_ID.match(after)
+        offsets = [int(offset) for offset in parts[2].split("-")[1:]] if parts else []
+        if parts is None or int(parts[1]) != partition or len(offsets) != len(TOPICS):
+            return None
+        if any(offset < self._starts.get((topic, partition), 0) for topic, offset in enumerate(offsets)):
+            return None
+        return [
+            buffered.sent
+            for buffered in self._buffer
+            if buffered.boundary == boundary and buffered.offset >= offsets[buffered.topic]
+        ]
+
+    def _publish(self, new: _Buffered) -> None:
+        self._buffer.append(new)
+        if len(self._buffer) > self._max_buffered:
+            gone = self._buffer.popleft()
+            source = (gone.topic, gone.partition)
+            self._starts[source] = max(self._starts.get(source, 0), gone.offset + 1)
+        for queue in list(self._listeners.get(new.boundary, ())):
+            if not queue.full():
+                queue.put_nowait(new.sent)
+                continue
+            # Too slow: what waits is dropped, so that the listener reads the end, and a reset, next.
+            while not queue.empty():
+                queue.get_nowait()
+            queue.put_nowait(None)
+            self._listeners[new.boundary].discard(queue)
+
+    def _id(self, partition: int) -> str:
+        return "-".join(map(str, (partition, *self._read_to.get(partition, [0] * len(TOPICS)))))
+
+
+async def already_begun() -> None:
+    """Return at once: the feed reads already."""
+
+
+class EventStreams:
+    """Opens streams of one user's events. `begin` returns once the feed reads: it starts with its first listener."""
+
+    def __init__(
+        self, requests: CheckedRequests, feed: Feed, begin: Callable[[], Awaitable[None]] = already_begun
+    ) -> None:
+        self._requests = requests
+        self._feed = feed
+        self._begin = begin
+
+    async def open(self, call: Call, after: str | None) -> AsyncIterator[Sent]:
+        """Return the user's events from now on, or from behind the id `after`. Raises Refused."""
+        require_user(call.caller, call.user_id, "read")
+        partition = await self._requests.partition_of(call.user_id)
+        await self._begin()
+        events = self._feed.listen(self._requests.key_of(call.user_id), partition, after)
+        return (
+            sent
+            async for sent in events
+            if isinstance(sent.event, str) or may_read_project(call.caller, call.user_id, sent.event.project_id)
+        )

@@ -1,4 +1,4 @@
-"""The one family of errors that every door translates: `Refused` has a code, a sentence and a field.
+"""The errors that every transport translates: `Refused` has a code, a sentence and a field.
 
 Sentences name no broker, topic or file, and hold no text of a memory.
 """

@@ -1,24 +1,26 @@
-"""One memory, or what is to be forgotten: show, move, edit, correct, filter, forget.
+"""One memory, many memories, or what is to be forgotten: show, move, edit, correct, filter, forget.
 
-A memory of another user, and one that is in no project of this user, are the same: not found.
+A memory of another user, and one that is in no project of this user, are the same: not found. In a selection the
+failure of one memory costs the others nothing, and is reported; a bounded number is under way at once.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from modestream_client import operations as rows
 from modestream_client.arguments import MAX_MOVED_MEMORIES
 from modestream_client.operations import Operation
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
-from gateway.service.answers import result_of
 from gateway.service.audit import audited
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.requests import CheckedRequests
+from gateway.service.requests import CheckedRequests, result_of
 from gateway.service.turns import Turn, Turns
-from gateway.service.wire import Json
 from schemas.scope_models import some_scope
 from schemas.scopes import ANY_VALUE, Scope
 
@@ -28,7 +30,7 @@ MAX_PROJECTS = 500
 MAX_MOVED = 20_000
 """Memories of one call of `move_all`: the points of a whole map, 40 commands."""
 
-KEPT_OF_TURN = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "importance", "resources", "metadata")
+REPEATED = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "importance", "resources", "metadata")
 """Fields of a record that its next version repeats."""
 
 
@@ -51,9 +53,11 @@ class Memories:
         # The service finds it by its id, among what the sender may read: the project of the command is any of those.
         where = {**self._any_scope, PROJECT: readable_project(call.caller, call.user_id)}
         record = await self._command(rows.GET_MEMORY, call, where, {"memory_id": memory_id, "any_project": True})
-        its_scope = record["scope"]
-        is_asked_for = all(_admits(value, its_scope.get(name)) for name, value in scope.items())
-        if not is_asked_for or not may_read_project(call.caller, call.user_id, its_scope.get(PROJECT)):
+        for name, wanted in scope.items():
+            value = record["scope"].get(name)
+            if wanted != ANY_VALUE and not (value in wanted if isinstance(wanted, list) else value == wanted):
+                raise _not_found()
+        if not may_read_project(call.caller, call.user_id, record["scope"].get(PROJECT)):
             raise _not_found()
         return record
 
@@ -77,7 +81,12 @@ class Memories:
         for project, memory_ids in by_project.items():
             scopes = await self._scopes_of(call, project)
             for start, scope in product(range(0, len(memory_ids), MAX_MOVED_MEMORIES), scopes):
-                moved += await self._move_in(call, scope, memory_ids[start : start + MAX_MOVED_MEMORIES], mode)
+                arguments = {"memory_ids": list(memory_ids[start : start + MAX_MOVED_MEMORIES]), "mode": mode}
+                try:
+                    moved += int((await self._command(rows.SET_MEMORY_MODE, call, scope, arguments))["moved"])
+                except Refused as refused:
+                    if refused.code != "not_found":
+                        raise
         return {"moved": moved}
 
     async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:
@@ -87,7 +96,7 @@ class Memories:
             raise Refused(
                 "invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text"
             )
-        fields = {name: record[name] for name in KEPT_OF_TURN if record.get(name) is not None}
+        fields = {name: record[name] for name in REPEATED if record.get(name) is not None}
         stored = await self._turns.add(call, Turn(self._others(record["scope"]), {**fields, "content": text}))
         edited = await self._get(call, record["scope"], memory_id)
         return {**edited, "read_after": stored.body["read_after"]}
@@ -119,16 +128,7 @@ class Memories:
         asked = {**dict.fromkeys(self._scope_fields, ANY_VALUE), PROJECT: project}
         fields = {"limit": MAX_PROJECTS, "include_superseded": True}
         listed = (await self._requests.ask(rows.LIST_PROJECTS, call, asked, fields)).result["items"]
-        return sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != DEFAULT_PROJECT)
-
-    async def _move_in(self, call: Call, scope: Json, memory_ids: Sequence[str], mode: str) -> int:
-        arguments = {"memory_ids": list(memory_ids), "mode": mode}
-        try:
-            return int((await self._command(rows.SET_MEMORY_MODE, call, scope, arguments))["moved"])
-        except Refused as refused:
-            if refused.code != "not_found":
-                raise
-            return 0
+        return sorted((item["scope"] for item in listed), key=lambda item: item.get(PROJECT) != DEFAULT_PROJECT)
 
     async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
         return await self._command(rows.GET_MEMORY, call, scope, {"memory_id": memory_id})
@@ -142,10 +142,89 @@ class Memories:
             raise
 
 
-def _admits(asked: object, value: object) -> bool:
-    """True if a field of a selector admits this value of a scope."""
-    return asked == ANY_VALUE or (value in asked if isinstance(asked, list) else value == asked)
-
-
 def _not_found() -> Refused:
     return Refused("not_found", "this user has no memory of that id", "memory_id")
+
+
+MAX_SELECTED = MAX_MOVED_MEMORIES
+"""Memories of one selection: as many as one command moves."""
+
+AT_ONCE = 8
+"""Commands at the same time: forgetting 500 takes some seconds, and other callers are answered in between."""
+
+
+class Selected(NamedTuple):
+    """One memory of a selection; `scope` is its own, without the user."""
+
+    memory_id: str
+    scope: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The number of memories that were changed, and of those that were refused with the first reason for it."""
+
+    count: int
+    failed: int = 0
+    refusal: Refused | None = None
+
+
+class Selections:
+    """Commands on selections. All raise Refused where nothing at all could be done."""
+
+    def __init__(self, requests: CheckedRequests) -> None:
+        self._requests = requests
+
+    async def move(self, call: Call, selected: Sequence[Selected], mode: str) -> Outcome:
+        """Move memories to another mode, those of one scope with one command."""
+        _require_bounded(selected)
+        by_scope: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        for memory in selected:
+            by_scope.setdefault(tuple(sorted(memory.scope.items())), []).append(memory.memory_id)
+
+        async def move(scope: Mapping[str, str], memory_ids: Sequence[str]) -> int:
+            arguments = {"memory_ids": memory_ids, "mode": mode}
+            return int((await self._requests.ask(rows.SET_MEMORY_MODE, call, dict(scope), arguments)).result["moved"])
+
+        return await _settled([(move(dict(scope), ids), len(ids)) for scope, ids in by_scope.items()])
+
+    async def forget(self, call: Call, selected: Sequence[Selected]) -> Outcome:
+        """Forget memories and what derives from them; `count` includes the latter."""
+        _require_bounded(selected)
+        distinct = dict.fromkeys((memory.memory_id, tuple(sorted(memory.scope.items()))) for memory in selected)
+
+        async def forget(memory_id: str, scope: Json) -> int:
+            what = {"memory_id": memory_id}
+            with audited(call, "forget", scope, what=what) as counts:
+                reply = await self._requests.ask(rows.FORGET, call, scope, what)
+                counts["forgotten"] = int(reply.result["forgotten"])
+            return counts["forgotten"]
+
+        return await _settled([(forget(memory_id, dict(scope)), 1) for memory_id, scope in distinct])
+
+
+def _require_bounded(selected: Sequence[Selected]) -> None:
+    if not selected:
+        raise Refused("invalid_value", "select at least one memory", "selected")
+    if len(selected) > MAX_SELECTED:
+        raise Refused("too_large", f"select at most {MAX_SELECTED} memories at once", "selected")
+
+
+async def _settled(commands: Sequence[tuple[Awaitable[int], int]]) -> Outcome:
+    """Carry out commands, each about a number of memories. Raises the first refusal if all were refused."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def carried_out(command: Awaitable[int]) -> int | Refused:
+        async with slots:
+            try:
+                return await command
+            except Refused as refused:
+                return refused
+
+    ends = await asyncio.gather(*(carried_out(command) for command, _ in commands))
+    refusals = [end for end in ends if isinstance(end, Refused)]
+    if len(refusals) == len(ends):
+        raise refusals[0]
+    failed = sum(size for end, (_, size) in zip(ends, commands, strict=True) if isinstance(end, Refused))
+    count = sum(end for end in ends if not isinstance(end, Refused))
+    return Outcome(count, failed, refusals[0] if refusals else None)

@@ -1,20 +1,20 @@
 """Carry out the operations of the table: questions, commands, and long work that may be asked about later.
 
-A job's id is its kind, and the place of its request in its topic: known as soon as the request is written.
+A job's id is its kind, and the position of its request in its topic: known as soon as the request is written.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from modestream_client.failures import MemoryServiceError
+from modestream_client.offsets import Written
 from modestream_client.operations import GET_JOB, Operation
 
-from gateway.service.answers import result_of, with_warnings
 from gateway.service.audit import audited
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.positions import with_offset
-from gateway.service.requests import CheckedRequests, refused_by_service
-from gateway.service.wire import Json
+from gateway.service.requests import CheckedRequests, refused_by_service, result_of, with_warnings
 
 AUDITED: Mapping[str, Mapping[str, str]] = {
     "delete_mode": {"mode": "name", "memories": "memories"},
@@ -31,8 +31,8 @@ AUDITED_COUNTS = ("forgotten", "moved")
 class Operations:
     """An operation, `scope` without the user, and fields or arguments in; the result out.
 
-    A question's `scope` is a selector, its `read_after` a place as writes answer it, and its result has `warnings`. All
-    raise Refused.
+    A question's `scope` is a selector, its `read_after` a position as writes answer it, and its result has `warnings`.
+    All raise Refused.
     """
 
     def __init__(self, requests: CheckedRequests) -> None:
@@ -59,18 +59,18 @@ class Operations:
 
     async def result(self, call: Call, job_id: str) -> Json | None:
         """Return what long work answers, None while it runs. Raises Refused as it would have."""
-        shown = (await self._requests.ask(GET_JOB, call, {}, {"job_id": job_id})).result
-        if shown["state"] == "running":
+        job = (await self._requests.ask(GET_JOB, call, {}, {"job_id": job_id})).result
+        if job["state"] == "running":
             return None
-        if (error := shown.get("error")) is not None:
+        if (error := job.get("error")) is not None:
             raise refused_by_service(error["code"], error["message"], error.get("field"))
-        result: Json = shown["result"]
-        warnings = shown.get("warnings") or ()
+        result: Json = job["result"]
+        warnings = job.get("warnings") or ()
         return {**result, "warnings": list(warnings)} if warnings else result
 
     async def _run(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
         if operation.kind == "question":
-            located = await with_offset(call, self._requests, dict(fields))
+            located = {**fields, "read_after": await self._offset_of(call, fields.get("read_after"))}
             return with_warnings(await self._requests.ask(operation, call, scope, located))
         try:
             result = result_of(await self._requests.ask(operation, call, scope, fields))
@@ -80,6 +80,18 @@ class Operations:
             refused.names_resource = refused.code == "unknown_mode" and refused.field in names
             raise
         return FOR_CALLERS[operation.name](result) if operation.name in FOR_CALLERS else result
+
+    async def _offset_of(self, call: Call, position: object) -> int | None:
+        """Return the offset to read after, None for none. Raises Refused for a position of another user's writes."""
+        if position is None:
+            return None
+        try:
+            written = Written.parse(str(position))
+        except MemoryServiceError as error:
+            raise Refused("invalid_value", error.message, "read_after") from None
+        if written.partition != await self._requests.partition_of(call.user_id):
+            raise Refused("invalid_value", "read_after is a place of another user's writes", "read_after")
+        return written.offset
 
 
 def _health_for_callers(health: Json) -> Json:

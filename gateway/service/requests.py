@@ -1,4 +1,4 @@
-"""The only way from a door to the service: check access, send with the caller's principal, translate errors.
+"""The only way to the service: check access, send with the caller's principal, translate errors.
 
 Enters: a call, and a record without `schema` and scope. Leaves: the reply. Guaranteed: nothing is sent for a caller
 whose grants do not cover it; nothing waits beyond the call's deadline; only the service's own sentences are passed on.
@@ -16,15 +16,31 @@ from modestream_client.operations import Operation
 from modestream_client.records import Written
 
 from gateway.service.access import require_operating, require_scope
+from gateway.service.backend import Backend, Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
-from gateway.service.wire import Json, Wire
 from schemas.state.policies import OPERATOR, Permission
+
+
+def with_warnings(reply: Reply) -> Json:
+    """Return the result with its `warnings`, which may be empty."""
+    return {**reply.result, "warnings": warnings_of(reply)}
+
+
+def result_of(reply: Reply) -> Json:
+    """Return the result, with `warnings` if there are any."""
+    return with_warnings(reply) if reply.warnings else reply.result
+
+
+def warnings_of(reply: Reply) -> list[Json]:
+    """Return the warnings of a reply."""
+    return [{"code": warning.code, "message": warning.message} for warning in reply.warnings]
+
 
 log = logging.getLogger(__name__)
 
-OWN_FAULTS = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
+INTERNAL_CODES = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
 """Codes of a service that does not understand this gateway, or failed: the caller can do nothing about them."""
 
 FIELD_PREFIXES = ("scope.", "arguments.")
@@ -34,13 +50,13 @@ FIELD_PREFIXES = ("scope.", "arguments.")
 class CheckedRequests:
     """Sends what the caller's grants cover."""
 
-    def __init__(self, wire: Wire, boundary_fields: BoundaryFields, any_scope: Mapping[str, str]) -> None:
+    def __init__(self, backend: Backend, boundary_fields: BoundaryFields, any_scope: Mapping[str, str]) -> None:
         """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs.
 
         `any_scope` is one for commands that are about none.
         """
         self._any_scope = any_scope
-        self._wire = wire
+        self._backend = backend
         self._boundary_fields = boundary_fields
 
     def full_scope(self, call: Call, scope: Mapping[str, Any]) -> Json:
@@ -57,19 +73,18 @@ class CheckedRequests:
     async def ask(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Reply:
         """Carry out an operation; one of operators has no scope. Raises Refused."""
         if operation.permission == "operate":
-            return await self._operate(operation, call, fields)
+            require_operating(call.caller)
+            arguments = {name: value for name, value in fields.items() if value is not None}
+            with _translated_errors(call, "operate"):
+                reply, _ = await self._backend.request(
+                    operation.topic,
+                    operation.record_of(self._any_scope, arguments),
+                    principal=call.caller.principal or OPERATOR,
+                    timeout=call.remaining_s(),
+                )
+            return reply
         record = self.record_of(operation, call, scope, fields)
         reply, _ = await self.send(call, operation.topic, record, operation.permission)
-        return reply
-
-    async def _operate(self, operation: Operation[Any], call: Call, arguments: Mapping[str, Any]) -> Reply:
-        require_operating(call.caller)
-        given = {name: value for name, value in arguments.items() if value is not None}
-        record, principal = operation.record_of(self._any_scope, given), call.caller.principal or OPERATOR
-        with _translated_errors(call, "operate"):
-            reply, _ = await self._wire.request(
-                operation.topic, record, principal=principal, timeout=call.remaining_s()
-            )
         return reply
 
     async def send(
@@ -78,7 +93,7 @@ class CheckedRequests:
         """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
         require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
-            return await self._wire.request(
+            return await self._backend.request(
                 topic, record, principal=call.caller.principal, timeout=call.remaining_s(), deadline=deadline
             )
 
@@ -86,7 +101,7 @@ class CheckedRequests:
         """Send a record with its scope, and wait only until it is written. Raises Refused."""
         require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
-            return await self._wire.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
+            return await self._backend.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
 
     def key_of(self, user_id: str) -> str:
         """Return the key of the user's records. Raises Refused, `invalid_value`, for a name that is none."""
@@ -99,7 +114,7 @@ class CheckedRequests:
         """Return the partition of the user's records. Raises Refused: `invalid_value`, `unavailable`."""
         self.key_of(user_id)
         try:
-            return await self._wire.partition_of(user_id)
+            return await self._backend.partition_of(user_id)
         except MemoryClientError as error:
             log.warning("no partitions: %s", error)
             raise unavailable() from None
@@ -129,14 +144,8 @@ def refused_by_service(code: str, message: str, field: str | None) -> Refused:
         return unavailable()
     if code == "not_allowed":
         return Refused("not_allowed", "this key may not do this here")
-    if code in OWN_FAULTS:
+    if code in INTERNAL_CODES:
         log.error("%s: %s", code, message)
         return failed()
-    return Refused(code, message, _callers_field(field))  # type: ignore[arg-type]
-
-
-def _callers_field(field: str | None) -> str | None:
-    for prefix in FIELD_PREFIXES:
-        if field and field.startswith(prefix):
-            return field.removeprefix(prefix)
-    return field
+    prefix = next((prefix for prefix in FIELD_PREFIXES if field and field.startswith(prefix)), "")
+    return Refused(code, message, field.removeprefix(prefix) if field else field)  # type: ignore[arg-type]

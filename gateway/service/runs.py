@@ -1,4 +1,4 @@
-"""The last consolidations of each user, kept in memory from the service's own events: what each run changed.
+"""The last consolidations of each user, in memory, from the service's events: what each run changed.
 
 Enters: records of `consolidated`. Guaranteed: bounded; no text of a memory is kept, so that a forgotten one is in none.
 """
@@ -11,8 +11,8 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import from_json
 
 from gateway.service.access import PROJECT, may_read_project
+from gateway.service.backend import Json
 from gateway.service.calls import Call
-from gateway.service.wire import Json
 
 TOPIC = "consolidated"
 
@@ -25,7 +25,7 @@ MAX_RUNS = 20
 MAX_CHANGES = 200
 """Changes of a run that are kept, some 30 KB; `changes` counts all."""
 
-NUMBERS_KEPT = frozenset({"decay"})
+NUMERIC = frozenset({"decay"})
 """Operations whose values before and after are numbers; those of others may be texts."""
 
 
@@ -69,28 +69,28 @@ class Runs:
         try:
             record = from_json(value or b"")
             if record["schema"] == "consolidated.v1":
-                self._keep(self._fields.name(record["scope"]), _run_of(record))
+                self._add(self._fields.name(record["scope"]), _run_of(record))
         except (ValueError, KeyError, TypeError):
             return
 
     def forget(self, key: bytes) -> None:
         """Drop the runs of a boundary that is forgotten, by its canonical string."""
-        for user_id in [one for one in self._runs if self._fields.key_of(one).encode() == key]:
+        for user_id in [user for user in self._runs if self._fields.key_of(user).encode() == key]:
             del self._runs[user_id]
 
     async def list(self, call: Call, project: str | None) -> list[Run]:
         """Return the runs of a user, newest first, in one project or all that the caller may read. Raises Refused."""
         await self._begin()
-        found = reversed(self._runs.get(call.user_id, ()))
+        newest = reversed(self._runs.get(call.user_id, ()))
         return [
-            one
-            for one in found
-            if project in (None, one.project_id) and may_read_project(call.caller, call.user_id, one.project_id)
+            run
+            for run in newest
+            if project in (None, run.project_id) and may_read_project(call.caller, call.user_id, run.project_id)
         ]
 
-    def _keep(self, user_id: str, run: Run) -> None:
+    def _add(self, user_id: str, run: Run) -> None:
         runs = self._runs.setdefault(user_id, deque(maxlen=MAX_RUNS))
-        if all(one.run != run.run for one in runs):
+        if all(earlier.run != run.run for earlier in runs):
             runs.append(run)
         self._runs.move_to_end(user_id)
         while len(self._runs) > MAX_BOUNDARIES:
@@ -98,6 +98,11 @@ class Runs:
 
 
 def _run_of(record: Json) -> Run:
+    changes = []
+    for change in record["diff"][:MAX_CHANGES]:
+        # Values of other operations may be texts, which must not outlive a forgotten memory here.
+        values = (change.get("before"), change.get("after")) if change["op"] in NUMERIC else (None, None)
+        changes.append(Change(change["op"], change.get("memory_id"), change.get("name"), *values))
     return Run(
         record["run"],
         record["scope"].get(PROJECT),
@@ -106,11 +111,5 @@ def _run_of(record: Json) -> Run:
         len(record["superseded"]),
         record["modes"],
         len(record["diff"]),
-        tuple(_change_of(one) for one in record["diff"][:MAX_CHANGES]),
+        tuple(changes),
     )
-
-
-def _change_of(difference: Json) -> Change:
-    op = difference["op"]
-    values = (difference.get("before"), difference.get("after")) if op in NUMBERS_KEPT else (None, None)
-    return Change(op, difference.get("memory_id"), difference.get("name"), *values)

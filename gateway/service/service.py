@@ -1,21 +1,17 @@
-"""The service object: what every door calls, so that no door forgets a check."""
+"""The service object: every transport calls it, so that none forgets a check."""
 
 from collections.abc import Awaitable, Callable
 
+from gateway.service.backend import Backend
 from gateway.service.boundaries import Boundaries
-from gateway.service.dead_letter_list import DeadLetterList
-from gateway.service.dead_letters import DeadLetters, NoDeadLetters
-from gateway.service.event_streams import EventStreams, already_begun
-from gateway.service.export import Export
-from gateway.service.feed import Feed
-from gateway.service.memories import Memories
+from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
+from gateway.service.events import EventStreams, Feed, already_begun
+from gateway.service.memories import Memories, Selections
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
-from gateway.service.selections import Selections
-from gateway.service.turns import Turns
+from gateway.service.turns import Export, Turns
 from gateway.service.users import Users
-from gateway.service.wire import Wire
 from schemas.scope_models import some_scope
 from schemas.scopes import Scope
 
@@ -25,7 +21,7 @@ class MemoryService:
 
     def __init__(
         self,
-        wire: Wire,
+        backend: Backend,
         scope: type[Scope] = Scope,
         boundaries: Boundaries | None = None,
         feed: Feed | None = None,
@@ -35,7 +31,7 @@ class MemoryService:
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them."""
         self.boundary_fields = scope.boundary_fields
-        requests = CheckedRequests(wire, self.boundary_fields, some_scope(scope))
+        requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))
         self.turns = Turns(requests)
         self.operations = Operations(requests)
         self.memories = Memories(requests, self.turns, scope)

@@ -1,19 +1,27 @@
-"""Store turns: one, or many in order. A turn is durable and can be found when its answer comes."""
+"""Turns: store one, or many in order; export all as `turn.v1`.
+
+A turn is durable and can be found when its answer comes. Publishing an export again changes nothing.
+"""
 
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from modestream_client.records import TURNS_TOPIC, Written, build_record
+from modestream_client.offsets import TURNS_TOPIC, Written
+from modestream_client.operations import LIST_MEMORIES
+from modestream_client.records import build_record
 
-from gateway.service.answers import warnings_of
+from gateway.service.audit import audited
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.requests import CheckedRequests
-from gateway.service.wire import Json
+from gateway.service.operations import Operations
+from gateway.service.requests import CheckedRequests, warnings_of
 
 FORGOTTEN = "forgotten"
 """The warning of a turn that was forgotten: it is answered, and not stored again."""
@@ -49,22 +57,30 @@ class Turns:
 
         Raises Refused where all fail for the same reason that is none of theirs: no access, no service, no time.
         """
-        ends = await asyncio.gather(*(self._add_or_refuse(call, turn) for turn in turns))
-        failures = [end for end in ends if isinstance(end, Refused)]
-        if len(failures) == len(ends) and failures[0].code in ("not_allowed", "unavailable", "timeout", "internal"):
-            raise failures[0]
-        written = [end[1] for end in ends if not isinstance(end, Refused)]
-        results = [_error_of(end) if isinstance(end, Refused) else end[0] for end in ends]
-        last = max(written, key=lambda one: one.offset).read_after if written else None
-        return Stored({"results": results, "read_after": last}, any(map(_is_new, results)))
 
-    async def _add_or_refuse(self, call: Call, turn: Turn | Refused) -> tuple[Json, Written] | Refused:
-        if isinstance(turn, Refused):
-            return turn
-        try:
-            return await self._add(call, turn)
-        except Refused as refused:
-            return refused
+        async def add(turn: Turn | Refused) -> tuple[Json, Written] | Refused:
+            if isinstance(turn, Refused):
+                return turn
+            try:
+                return await self._add(call, turn)
+            except Refused as refused:
+                return refused
+
+        outcomes = await asyncio.gather(*map(add, turns))
+        refusals = [outcome for outcome in outcomes if isinstance(outcome, Refused)]
+        if len(refusals) == len(outcomes) and refusals[0].code in ("not_allowed", "unavailable", "timeout", "internal"):
+            raise refusals[0]
+        written: list[Written] = []
+        results: list[Json] = []
+        for outcome in outcomes:
+            if isinstance(outcome, Refused):
+                error = {"code": outcome.code, "message": outcome.message, "field": outcome.field}
+                results.append({"error": error})
+            else:
+                results.append(outcome[0])
+                written.append(outcome[1])
+        last = max(written, key=lambda position: position.offset).read_after if written else None
+        return Stored({"results": results, "read_after": last}, any(map(_is_new, results)))
 
     async def _add(self, call: Call, turn: Turn) -> tuple[Json, Written]:
         scope = self._requests.full_scope(call, turn.scope)
@@ -74,13 +90,13 @@ class Turns:
         return {**reply.result, "warnings": warnings_of(reply)}, written
 
 
-def idempotent_turn_id(key: str, turn: Json, place: int | None = None) -> str:
-    """Return the turn id for an idempotency key: the same key with another turn, or in another place, is another one.
+def idempotent_turn_id(key: str, turn: Json, index: int | None = None) -> str:
+    """Return the turn id for an idempotency key: the same key with another turn, or at another index, is another one.
 
     >>> idempotent_turn_id("k", {"content": "a"}) == idempotent_turn_id("k", {"content": "b"})
     False
     """
-    text = json.dumps([key, place, turn], sort_keys=True, ensure_ascii=False)
+    text = json.dumps([key, index, turn], sort_keys=True, ensure_ascii=False)
     return "idem-" + hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -97,5 +113,60 @@ def _is_new(answer: Json) -> bool:
     return "error" not in answer and not answer.get("duplicate") and not forgotten
 
 
-def _error_of(refused: Refused) -> Json:
-    return {"error": {"code": refused.code, "message": refused.message, "field": refused.field}}
+PAGE_ITEMS = 200
+"""Turns of one page: some 300 kB with usual texts, never more than a reply may have."""
+
+PAGE_WAIT_S = 30.0
+"""Seconds that one page may take; the whole export may take as long as its reader does."""
+
+SAME_FIELDS = ("turn_id", "scope", "conversation_id", "role", "speaker", "occurred_at", "mode", "importance")
+"""Fields of a listed turn that the record has under the same name."""
+
+FILTERS = ("searchable", "private")
+"""Fields that a listed turn has where they are not the usual ones."""
+
+
+class Export:
+    """Pages of turns in, records out."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncGenerator[list[Json]]:
+        """Return the turns, oldest first, in pages. Raises Refused where not even the first page can be had."""
+        asked = {**fields, "types": ["episodic"], "order": "oldest", "include_superseded": True, "limit": PAGE_ITEMS}
+        try:
+            first = await self._operations.run(LIST_MEMORIES, call, scope, asked)
+        except Refused:
+            with audited(call, "export", scope):
+                raise
+        return self._pages(call, scope, asked, first)
+
+    async def _pages(self, call: Call, scope: Json, asked: Json, page: Json) -> AsyncGenerator[list[Json]]:
+        with audited(call, "export", scope) as counts:
+            counts["turns"] = 0
+            while True:
+                turns = [turn_of(item) for item in page["items"] if item["turn_id"] is not None]
+                yield turns
+                counts["turns"] += len(turns)
+                if page["next"] is None:
+                    return
+                later = replace(call, deadline=time.monotonic() + PAGE_WAIT_S)
+                page = await self._operations.run(LIST_MEMORIES, later, scope, {**asked, "cursor": page["next"]})
+
+
+def turn_of(item: Json) -> Json:
+    """Return the record that this listed turn was made from, with the mode and the filters that it has now.
+
+    Filters of its mode are the turn's own there: in a deployment without that mode they hold all the same.
+    """
+    same = {name: item[name] for name in SAME_FIELDS}
+    filters = {name: item[name] for name in FILTERS if name in item}
+    return {
+        "schema": "turn.v1",
+        **same,
+        **filters,
+        "content": item["text"],
+        "resources": item.get("resources", []),
+        "metadata": item["metadata"],
+    }

@@ -1,22 +1,25 @@
 """The users of a deployment, and its totals: only what the caller may see."""
 
 import asyncio
+import base64
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import chain, islice, product, takewhile
 
+import orjson
+from modestream_client.boundary import boundary_key
 from modestream_client.operations import HEALTH, LIST_PROJECTS
 
 from gateway.service.access import may_read_project, may_see
+from gateway.service.backend import Json
 from gateway.service.boundaries import Boundaries, sum_up
 from gateway.service.calls import Call, Caller
-from gateway.service.cursors import cursor_of, place_of
 from gateway.service.failures import Refused
-from gateway.service.granted_users import granted_users
 from gateway.service.operations import Operations
-from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
 from schemas.version import VERSION
 
@@ -52,26 +55,24 @@ class Users:
         Without `asks_worker`, users that are seen in part have no numbers. Raises Refused, also for a cursor of
         another list.
         """
-        place = place_of(cursor, prefix)
-        found = self._found(call.caller, prefix, place)
-        page = list(islice(found, limit + 1))
+        seen = self._seen(call.caller, prefix, after=position_of(cursor, prefix))
+        page = list(islice(seen, limit + 1))
         after = cursor_of(page[limit - 1]["boundary"], prefix) if len(page) > limit else None
         if not asks_worker:
-            return {"items": [self._whole(call.caller, one) for one in page[:limit]], "next": after}
-        places = asyncio.Semaphore(AT_ONCE)
+            return {"items": [self._whole(call.caller, boundary) for boundary in page[:limit]], "next": after}
+        slots = asyncio.Semaphore(AT_ONCE)
 
         async def shown(boundary: Json) -> Json:
-            async with places:
-                return await self._shown(
-                    replace(call, user_id=self._boundaries.fields.name(boundary["scope"])), boundary
-                )
+            async with slots:
+                user = self._boundaries.fields.name(boundary["scope"])
+                return await self._shown(replace(call, user_id=user), boundary)
 
         return {"items": await asyncio.gather(*map(shown, page[:limit])), "next": after}
 
     def only_user(self, caller: Caller) -> str | None:
         """Return the user that the caller may see, if it is a single one; None otherwise."""
-        seen = [self._boundaries.fields.name(one["scope"]) for one in islice(self._found(caller, "", None), 2)]
-        return seen[0] if len(seen) == 1 else None
+        seen = list(islice(self._seen(caller, "", after=None), 2))
+        return self._boundaries.fields.name(seen[0]["scope"]) if len(seen) == 1 else None
 
     async def boundary(self, call: Call) -> Json | None:
         """Return the `boundary.v1` of the call's user; None if the caller may see none. Raises Refused."""
@@ -81,26 +82,28 @@ class Users:
     def totals(self, caller: Caller) -> Json:
         """Return totals over the users that the caller may see; one that it sees in part counts as a boundary only."""
         named = granted_users(caller, self._boundaries)
-        if named is None:
-            return self._boundaries.totals()
-        return sum_up([self._whole(caller, one) for one in map(self._boundaries.user, named) if one is not None])
+        return self._boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
 
     def first_days(self, caller: Caller) -> Mapping[str, int]:
         """Return how many of the users whose projects the caller may all read have their first memory on each day."""
         named = granted_users(caller, self._boundaries)
         if named is None:
             return self._boundaries.first_days()
-        found = (self._whole(caller, one) for one in map(self._boundaries.user, named) if one is not None)
-        return Counter(str(one["first"])[:10] for one in found if one.get("first"))
+        whole = self._whole_of(caller, named)
+        return Counter(str(boundary["first"])[:10] for boundary in whole if boundary.get("first"))
 
-    def _found(self, caller: Caller, prefix: str, place: str | None) -> Iterator[Json]:
-        """Yield the boundaries that the caller may see behind a place, with the numbers of all their projects."""
+    def _whole_of(self, caller: Caller, users: Iterable[str]) -> Sequence[Json]:
+        boundaries = map(self._boundaries.user, users)
+        return [self._whole(caller, boundary) for boundary in boundaries if boundary is not None]
+
+    def _seen(self, caller: Caller, prefix: str, after: str | None) -> Iterator[Json]:
+        """Yield the boundaries that the caller may see behind one, with the numbers of all their projects."""
         named = granted_users(caller, self._boundaries)
         if named is None:
-            return self._boundaries.after(prefix, place)
-        seen = sorted(filter(None, map(self._boundaries.user, named)), key=lambda one: str(one["boundary"]))
-        matching = (one for one in seen if self._boundaries.fields.name(one["scope"]).startswith(prefix))
-        return (one for one in matching if place is None or one["boundary"] > place)
+            return self._boundaries.after(prefix, after)
+        seen = sorted(filter(None, map(self._boundaries.user, named)), key=lambda boundary: str(boundary["boundary"]))
+        matching = (boundary for boundary in seen if self._boundaries.fields.name(boundary["scope"]).startswith(prefix))
+        return (boundary for boundary in matching if after is None or boundary["boundary"] > after)
 
     def _whole(self, caller: Caller, boundary: Json) -> Json:
         """Return a boundary if the caller may read all of its projects, else one without numbers."""
@@ -127,15 +130,17 @@ class Users:
 
         A service that does not answer shows in `health` as null: the totals are known all the same.
         """
-        return {**self.totals(call.caller), **await self._state(call), "versions": _versions()}
-
-    async def _state(self, call: Call) -> Json:
         try:
             health = await self._operations.run(HEALTH, call, {})
+            shown = {name: value for name, value in health.items() if name not in OF_THE_USER}
+            state = UNKNOWN_STATE | shown | {"usage": (health.get("telemetry") or {}).get("worker")}
         except Refused:
-            return UNKNOWN_STATE
-        shown = {name: value for name, value in health.items() if name not in OF_THE_USER}
-        return UNKNOWN_STATE | shown | {"usage": (health.get("telemetry") or {}).get("worker")}
+            state = UNKNOWN_STATE
+        try:
+            client = version("modestream-client")
+        except PackageNotFoundError:
+            client = None
+        return {**self.totals(call.caller), **state, "versions": {"gateway": VERSION, "client": client}}
 
 
 def _summed(boundary: Json, projects: Sequence[Json]) -> Json:
@@ -149,21 +154,63 @@ def _summed(boundary: Json, projects: Sequence[Json]) -> Json:
         "boundary": boundary["boundary"],
         "scope": boundary["scope"],
         "projects": len(projects),
-        "conversations": sum(one["conversations"] for one in projects),
-        "memories": sum(one["memories"] for one in projects),
+        "conversations": sum(project["conversations"] for project in projects),
+        "memories": sum(project["memories"] for project in projects),
         "modes": {name: {"memories": modes[name], "embedder": embedders.get(name)} for name in sorted(modes)},
         "embedding": {},
-        "first": min((one["first"] for one in projects), default=None),
-        "last": max((one["last"] for one in projects), default=None),
+        "first": min((project["first"] for project in projects), default=None),
+        "last": max((project["last"] for project in projects), default=None),
     }
 
 
-def _versions() -> Json:
-    return {"gateway": VERSION, "client": _version("modestream-client")}
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
+def granted_users(caller: Caller, boundaries: Boundaries) -> list[str] | None:
+    """Return the names of the users that the caller may see, also of such that are not there; None for all."""
+    if caller.own_user is not None:
+        return [caller.own_user] if may_see(caller, caller.own_user) else []
+    if caller.grants is None:
         return None
+    readable = [grant for grant in caller.grants if "read" in grant.may]
+    if any(grant.covers_every_user() for grant in readable):
+        return None
+    users: set[str] = set()
+    for grant in readable:
+        fields = grant.boundary_fields
+        values = [getattr(grant, field) for field in fields]
+        combinations = list(product(*takewhile(lambda value: value is not None, values)))
+        if None not in values:
+            users |= {fields.name(dict(zip(fields, combination, strict=True))) for combination in combinations}
+            continue
+        # It names some fields alone: those users that are there. Only of several fields can that be: the name is the
+        # key then.
+        prefixes = ["".join(f"{boundary_key([value])}/" for value in combination) for combination in combinations]
+        users |= set(filter(grant.covers_user, chain.from_iterable(map(boundaries.keys, prefixes))))
+    return sorted(users)
+
+
+def cursor_of(position: str, *filters: str) -> str:
+    """Return the opaque cursor of the page behind `position`, of a list with these filters."""
+    text = json.dumps([position, _digest(filters)], ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def position_of(cursor: str | None, *filters: str) -> str | None:
+    """Return the position of a cursor. Raises Refused, `invalid_value`, if it is none, or one of another list.
+
+    >>> position_of(cursor_of("u1", "prefix"), "prefix")
+    'u1'
+    """
+    if cursor is None:
+        return None
+    try:
+        position, digest = orjson.loads(
+            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        )
+    except (ValueError, TypeError):
+        position, digest = None, None
+    if not isinstance(position, str) or digest != _digest(filters):
+        raise Refused("invalid_value", "this is no cursor of this list: take `next` of its last page", "cursor")
+    return position
+
+
+def _digest(filters: tuple[str, ...]) -> str:
+    return hashlib.sha256(json.dumps(filters).encode()).hexdigest()[:12]

@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from gateway.service.dead_letter import LetterPlace, read_letter
-from gateway.service.dead_letter_list import DeadLetterList
-from gateway.service.dead_letters import DeadLetters
+from gateway.service.dead_letters import DeadLetterList, DeadLetters, LetterPosition, read_letter
 from schemas.messages.records import Headers, Outgoing, Record
 
 FIRST_MS = 1_700_000_000_000
@@ -42,7 +40,7 @@ class FakeDeadLetterTopic:
     async def begin(self) -> None:
         """Everything is in the list."""
 
-    async def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:
+    async def read(self, places: Sequence[LetterPosition]) -> AsyncGenerator[Record]:
         """Yield the records at these places."""
         for place in places:
             if place.offset < len(self.log):

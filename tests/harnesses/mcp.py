@@ -10,15 +10,15 @@ from typing import Any
 import uvicorn
 from mcp import Client
 
+from gateway.connection_settings import USUAL_TOOLS
 from gateway.http.app import create_app
 from gateway.http.identity import Callers
-from gateway.mcp.door import McpDoor
+from gateway.mcp.calls import ToolRequest
+from gateway.mcp.router import McpRouter
 from gateway.mcp.server import build_server
-from gateway.mcp.tool_request import ToolRequest
+from gateway.service.backend import Backend
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
-from gateway.service.wire import Wire
-from gateway.tool_names import USUAL_TOOLS
 
 REVISIONS = {"2026-07-28": "auto", "2025-11-25": "legacy"}
 """The revisions, and how the official client is told to speak each."""
@@ -26,7 +26,7 @@ REVISIONS = {"2026-07-28": "auto", "2025-11-25": "legacy"}
 
 @asynccontextmanager
 async def in_process(
-    wire: Wire,
+    wire: Backend,
     user: str = "u1",
     *,
     revision: str = "2026-07-28",
@@ -46,10 +46,10 @@ async def in_process(
 
 
 @asynccontextmanager
-async def over_http(wire: Wire, callers: Callers | None = None) -> AsyncIterator[str]:
+async def over_http(wire: Backend, callers: Callers | None = None) -> AsyncIterator[str]:
     """The gateway at a free port of loopback; yields its address."""
     service = MemoryService(wire)
-    door = McpDoor(service)
+    door = McpRouter(service)
     app = create_app(service, _ready, callers=callers, running=[door.running], routes=door.routes)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1))

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 
 from gateway.http.app import create_app
+from gateway.service.backend import Backend
 from gateway.service.service import MemoryService
-from gateway.service.wire import Wire
 
 
 async def always_ready() -> bool:
@@ -17,7 +17,7 @@ async def always_ready() -> bool:
 
 
 @asynccontextmanager
-async def http_over(service: MemoryService | Wire, **how: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def http_over(service: MemoryService | Backend, **how: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Serve a service, or one over this wire; `how` goes to `create_app`."""
     served = service if isinstance(service, MemoryService) else MemoryService(service)
     app = create_app(served, how.pop("is_ready", always_ready), **how)

@@ -14,14 +14,14 @@ from modestream_client.records import Written
 from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit
+from gateway.connection_settings import MORE_TOOLS, USUAL_TOOLS
 from gateway.http.app import create_app
 from gateway.http.limits import Limits
-from gateway.keys.key_callers import KeyCallers
+from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
-from gateway.mcp.door import McpDoor
+from gateway.mcp.router import McpRouter
 from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
-from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 from schemas.state.policies import Policy
 from streams.adapters.policy_file import PolicyFile
 from tests.worlds.in_memory_client import InMemoryTransport
@@ -124,7 +124,7 @@ async def gateway_of(
     callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
     wire = RecordingWire(pipeline)
     service = MemoryService(wire, pipeline.scope_model, boundaries)
-    door = McpDoor(service, (*USUAL_TOOLS, *MORE_TOOLS))
+    door = McpRouter(service, (*USUAL_TOOLS, *MORE_TOOLS))
 
     async def is_ready() -> bool:
         return callers is None or callers.is_sound

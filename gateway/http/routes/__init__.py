@@ -1,1 +1,1 @@
-"""The routes of the HTTP door, one module for each topic."""
+"""The routes over HTTP, by topic."""

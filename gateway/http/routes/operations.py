@@ -8,11 +8,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATIONS, Http, Operation
 
-from gateway.http.calls import CALL_FOR, OperateCall, PathName, ReadCall
-from gateway.http.contract import Shapes
-from gateway.http.json_answer import JSONAnswer
-from gateway.http.preferences import is_async
-from gateway.http.shapes import BodyReader
+from gateway.http.calls import CALL_FOR, JSONAnswer, OperateCall, PathName, ReadCall, is_async
+from gateway.http.shapes import BodyReader, Shapes
 from gateway.service.calls import Call
 from gateway.service.service import MemoryService
 

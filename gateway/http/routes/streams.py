@@ -10,10 +10,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic_core import to_json
 
 from gateway.http.calls import ReadCall
-from gateway.http.contract import Shapes
-from gateway.service.feed import Sent
+from gateway.http.shapes import Shapes
+from gateway.service.backend import Json
+from gateway.service.events import Sent
 from gateway.service.service import MemoryService
-from gateway.service.wire import Json
 
 RETRY_MS = 2_000
 """The pause before a listener connects again."""

@@ -17,8 +17,8 @@ from gateway.pages.formats import json_text
 from gateway.pages.marks import excerpt, pieces_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 SHOWN = ("hits", "modes", "context")
 """The tabs."""

@@ -14,8 +14,8 @@ from gateway.pages.list_addresses import LIMITS, Pager, is_filtered, list_fields
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import may
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 MAX_SAME_ID = 20
 """Projects whose conversations with the same id one page shows."""

@@ -9,8 +9,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.calls import Call
-from gateway.service.dead_letter import DeadLetter, LetterPlace, shown
-from gateway.service.dead_letters import LetterFilter
+from gateway.service.dead_letters import DeadLetter, LetterFilter, LetterPosition, shown
 from gateway.service.failures import Refused
 
 PAGE = "dead-letters"
@@ -57,7 +56,7 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
         return await pages.render(
             view,
             "dead_letter.html",
-            f"Dead letter {letter.place}",
+            f"Dead letter {letter.position}",
             PAGE,
             letter=letter,
             letters=letters,
@@ -108,7 +107,7 @@ def _filters(view: View) -> dict[str, str | None]:
     return {name: view.query.get(name) or None for name in ("code", "topic")}
 
 
-def _filter(view: View, until: tuple[int, LetterPlace] | None = None) -> LetterFilter:
+def _filter(view: View, until: tuple[int, LetterPosition] | None = None) -> LetterFilter:
     return LetterFilter(view.user, view.query.get("code") or None, view.query.get("topic") or None, until)
 
 
@@ -123,11 +122,11 @@ def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLett
     return letters.tally(view.caller, _filter(view, _order(until))).replayable
 
 
-def _order(text: str | None) -> tuple[int, LetterPlace] | None:
+def _order(text: str | None) -> tuple[int, LetterPosition] | None:
     if text is None:
         return None
     time, _, place_text = text.partition("_")
-    place = LetterPlace.parse(place_text)
+    place = LetterPosition.parse(place_text)
     if place is None or not time.isdecimal():
         raise Refused("invalid_value", "this page must be opened from the list of dead letters", "until")
     return int(time), place

@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.formats import hue
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, Form, View, read_form
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 from schemas.messages.lists import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
 

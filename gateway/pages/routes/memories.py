@@ -16,7 +16,7 @@ from gateway.pages.pages import Pages, see
 from gateway.pages.relations import get_all
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.failures import Refused
-from gateway.service.selections import Outcome, Selected
+from gateway.service.memories import Outcome, Selected
 
 BULK_WAIT_S = 60.0
 """Timeout of a selection of 500: about five seconds without other load."""

@@ -15,8 +15,8 @@ from gateway.pages.pages import Pages, see
 from gateway.pages.relations import SIMILAR, relations_of, similar_to
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
 from gateway.service.access import may
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 LABELS: Mapping[str, Any] = {
     "decay_times": DECAY_TIMES,

@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))
 """Decays with the time in which memories lose weight."""

@@ -16,9 +16,9 @@ from gateway.pages.criteria import criteria_of_deployment, criteria_of_user
 from gateway.pages.pages import Pages, boundary_of, see, worker_may_be_away
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.readiness import probe_user
+from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 USERS_SHOWN = 50
 """Users of one page."""

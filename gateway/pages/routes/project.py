@@ -11,9 +11,9 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import PROJECT
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
 from gateway.service.runs import Change
-from gateway.service.wire import Json
 
 INTENTION_LISTS = (
     ("goals", "Goals"),

@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.charts import BAR_WIDTH
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, name_of
+from gateway.service.backend import Json
 from gateway.service.failures import Refused
-from gateway.service.wire import Json
 
 PAGE = "runs"
 

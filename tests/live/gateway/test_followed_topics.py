@@ -7,10 +7,9 @@ from contextlib import suppress
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from gateway.service.dead_letter import LetterPlace
-from gateway.service.dead_letter_list import DeadLetterList
-from gateway.wire.dead_letters import TOPIC, KafkaDeadLetters
-from gateway.wire.follow import Cluster, Follower
+from gateway.backend.dead_letters import TOPIC, KafkaDeadLetters
+from gateway.backend.followers import Cluster, Follower
+from gateway.service.dead_letters import DeadLetterList, LetterPosition
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import ensure_topics
 from streams.settings import Settings
@@ -38,7 +37,7 @@ async def letters(cluster: Cluster) -> AsyncIterator[KafkaDeadLetters]:
 
 
 async def test_letters_are_read_by_their_places(letters: KafkaDeadLetters) -> None:
-    wanted = [LetterPlace(1, 7), LetterPlace(0, 2), LetterPlace(0, 3), LetterPlace(0, 9)]
+    wanted = [LetterPosition(1, 7), LetterPosition(0, 2), LetterPosition(0, 3), LetterPosition(0, 9)]
     read = [(record.topic, record.value) async for record in letters.read(wanted)]
     assert read == [(TOPIC, b"4"), (TOPIC, b"6"), (TOPIC, b"18"), (TOPIC, b"15")]
 

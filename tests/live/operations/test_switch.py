@@ -9,9 +9,9 @@ import httpx
 import pytest
 from modestream_client import MemoryClient, MemoryUnreachable
 
+from gateway.backend.kafka import ServingBackend
 from gateway.connection_settings import ConnectionSettings
-from gateway.stdio import wire_to
-from gateway.wire.serving_wire import ServingWire
+from gateway.stdio import backend_to
 from operations.migrate import MigrateOptions, migrate
 from streams.adapters.kafka.deleted_topics import topics_of_deployment
 from tests.worlds.live.gateways import gateway_on
@@ -58,7 +58,7 @@ async def remember_until(stop: asyncio.Event, client: MemoryClient, user: str, t
         await asyncio.sleep(0.05)
 
 
-async def is_answered(wire: ServingWire, user: str) -> int:
+async def is_answered(wire: ServingBackend, user: str) -> int:
     """Return the number of a user's memories, over the wire of `python -m streams mcp`."""
     request = {"schema": "list.v1", "scope": {"user_id": user}, "what": "memories", "types": ["episodic"]}
     reply, _ = await wire.request("retrieve", request, principal=None, timeout=30)
@@ -86,7 +86,9 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
     options = MigrateOptions(to=new.prefix, partitions=3, switch=True)
     told: dict[str, dict[str, str]] = {user: {} for user in USERS}
     stop = asyncio.Event()
-    wire = ServingWire(ConnectionSettings(broker=deployment.settings.broker, topic_prefix=deployment.prefix), wire_to)
+    wire = ServingBackend(
+        ConnectionSettings(broker=deployment.settings.broker, topic_prefix=deployment.prefix), backend_to
+    )
     async with gateway_on(deployment.environment, tmp_path) as (gateway, http), deployment.client() as kafka, wire:
         await gateway.has_status(http, "/ready", 200)
         over_kafka: dict[str, str] = {}

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway.http.limits import Limits
-from gateway.keys import key_callers
+from gateway.keys import callers as key_callers
 from gateway.keys.key_file import KeyFile
 from tests.worlds.guarded_gateway import POLICY, UNLIMITED, GuardedGateway, gateway_of, pipeline_with_grants, write_keys
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

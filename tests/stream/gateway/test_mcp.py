@@ -7,7 +7,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from modestream_client import MemoryTimeout
 
-from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from gateway.connection_settings import MORE_TOOLS, USUAL_TOOLS
 from tests.harnesses.mcp import REVISIONS, answer, error, in_process
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

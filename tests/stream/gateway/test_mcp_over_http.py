@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from gateway.keys.key_callers import KeyCallers
+from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from schemas.state.policies import Policy
 from tests.harnesses.mcp import REVISIONS, answer, error, over_http

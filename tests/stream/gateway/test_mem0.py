@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway.http.app import create_app
-from gateway.keys.key_callers import KeyCallers
+from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.mem0.routes import BODIES, mem0_routes
 from gateway.service.service import MemoryService

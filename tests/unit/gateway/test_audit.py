@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 
 from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.calls import Call, Caller
-from gateway.service.selections import Selected
+from gateway.service.memories import Selected
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import http_over

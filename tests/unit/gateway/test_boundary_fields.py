@@ -10,16 +10,15 @@ from modestream_client.boundary import BoundaryFields
 from modestream_client.operations import LIST_MODES
 from pydantic import ValidationError
 
+from gateway.backend.deployment_record import DeploymentRecord
+from gateway.backend.followers import Cluster
 from gateway.connection_settings import StdioSettings
-from gateway.keys.commands import add_key_commands, run_key_command
+from gateway.keys.key_file import add_key_commands, run_key_command
 from gateway.service.calls import Call, Caller
-from gateway.service.dead_letter import read_letter
-from gateway.service.event_streams import already_begun
-from gateway.service.feed import Feed
+from gateway.service.dead_letters import read_letter
+from gateway.service.events import Feed, already_begun
 from gateway.service.runs import Runs
 from gateway.service.service import MemoryService
-from gateway.wire.deployment_record import DeploymentRecord
-from gateway.wire.follow import Cluster
 from schemas.internal.service import ServiceRecord
 from schemas.messages.records import Record
 from schemas.scope_models import deployed_scope

@@ -12,11 +12,10 @@ import pytest
 from gateway.http.app import create_app
 from gateway.http.connections import Connection
 from gateway.http.limits import Limits
-from gateway.service.events import TOPICS
-from gateway.service.feed import Feed
+from gateway.server import server_of
+from gateway.service.events import TOPICS, Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.serving import server_of
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import always_ready
 

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from gateway.service.cursors import cursor_of, place_of
 from gateway.service.failures import Refused
+from gateway.service.users import cursor_of, position_of
 
 
 def test_cursor_stays_the_same_text() -> None:
@@ -15,4 +15,4 @@ def test_cursor_stays_the_same_text() -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, "[1, 2]", '["\\ud800", ""]', "[NaN, 1]", "{}"])
 def test_text_that_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(Refused):
-        place_of(base64.urlsafe_b64encode(text.encode()).decode(), "prefix")
+        position_of(base64.urlsafe_b64encode(text.encode()).decode(), "prefix")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from gateway.wire.deployment_record import DeploymentRecord
-from gateway.wire.follow import Cluster
+from gateway.backend.deployment_record import DeploymentRecord
+from gateway.backend.followers import Cluster
 from schemas.internal.service import ServiceRecord, Successor, SuccessorState
 from schemas.messages.records import Record
 from schemas.scopes import Scope

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.http.limits import Limits
-from gateway.serving import OTHER_DESCRIPTORS, bounded_by_descriptors, granted_descriptors
+from gateway.server import OTHER_DESCRIPTORS, bounded_by_descriptors, granted_descriptors
 
 LOW = 512
 """A soft limit below what is wanted, and above what this process has open."""

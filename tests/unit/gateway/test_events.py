@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.service.events import TOPICS, EventReader
-from gateway.service.feed import Feed, Sent
+from gateway.service.events import TOPICS, EventReader, Feed, Sent
 
 PARTITION = 1
 KEY = b"u1"
@@ -122,7 +121,7 @@ async def test_a_listener_resumes_on_another_gateway() -> None:
 
 
 async def test_what_is_gone_is_a_reset() -> None:
-    feed = feed_at(max_kept=2)
+    feed = feed_at(max_buffered=2)
     opened = (await take(feed.listen("u1", PARTITION, None), 1))[0]
     for offset in range(3):
         tell(feed, offset, f"m{offset}")

@@ -14,13 +14,12 @@ from starlette.datastructures import Headers
 
 from gateway.http.app import create_app
 from gateway.http.connections import Connections
-from gateway.http.limits import Limits
-from gateway.http.request_bodies import MAX_BODY_BYTES, MAX_FORM_BYTES, seconds_of_body
+from gateway.http.limits import MAX_BODY_BYTES, MAX_FORM_BYTES, Limits, seconds_of_body
+from gateway.server import granted_descriptors, server_of
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.serving import granted_descriptors, server_of
 from schemas.messages.decoding import MAX_VALUES
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import always_ready

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.http.json_answer import JSONAnswer
+from gateway.http.calls import JSONAnswer
 
 NESTED: dict[str, Any] = {}
 for _ in range(150):

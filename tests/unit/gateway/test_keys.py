@@ -14,10 +14,9 @@ import pytest
 from gateway.http.app import create_app
 from gateway.http.identity import OPEN_PATHS
 from gateway.http.limits import Limits
-from gateway.keys import key_callers
-from gateway.keys.commands import add_key_commands, run_key_command
-from gateway.keys.key_callers import KeyCallers
-from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
+from gateway.keys import callers as key_callers
+from gateway.keys.callers import KeyCallers
+from gateway.keys.key_file import Key, KeyFile, add_key_commands, digest_of, new_key, run_key_command
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from tests.fakes.wire import FakeWire

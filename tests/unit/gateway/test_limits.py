@@ -9,7 +9,7 @@ import httpx
 from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
-from gateway.mcp.door import McpDoor
+from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import mem0_routes
 from gateway.service.buckets import MAX_BUCKETS, Buckets
 from gateway.service.calls import Caller
@@ -85,7 +85,7 @@ async def told(http: httpx.AsyncClient, method: str, **params: Any) -> str:
 @asynccontextmanager
 async def protocol_over(wire: FakeWire, limits: Limits) -> AsyncIterator[httpx.AsyncClient]:
     service = MemoryService(wire)
-    door = McpDoor(service)
+    door = McpRouter(service)
     async with door.running(), http_over(service, callers=OneCaller(), limits=limits, routes=door.routes) as http:
         yield http
 

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gateway.connection_settings import StdioSettings
-from gateway.mcp.compact_schemas import compact_schema
-from gateway.mcp.results import Recalled, recalled_of
-from gateway.mcp.tools import ALL_TOOLS, tools_of
-from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from gateway.connection_settings import MORE_TOOLS, USUAL_TOOLS, StdioSettings
+from gateway.mcp.models import Recalled, recalled_of
+from gateway.mcp.tools import ALL_TOOLS, compact_schema, tools_of
 
 LISTED = [
     tool.listed.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools_of(USUAL_TOOLS).values()

@@ -9,11 +9,11 @@ from modestream_client import MemoryServiceError, MemoryTimeout, MemoryUnreachab
 from prometheus_client import generate_latest
 from starlette.datastructures import Headers
 
+from gateway.backend.kafka import MeasuredBackend
 from gateway.http.limits import Limits
-from gateway.http.metrics import metrics_served
+from gateway.http.telemetry import metrics_served
 from gateway.service.calls import Caller
 from gateway.service.meters import Meters
-from gateway.wire.measured import MeasuredWire
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
 
@@ -34,7 +34,7 @@ def value(meters: Meters, name: str, **labels: str) -> float | None:
 
 
 def over(wire: FakeWire, meters: Meters, **how: Any) -> Any:
-    return http_over(MeasuredWire(wire, meters), meters=meters, **how)
+    return http_over(MeasuredBackend(wire, meters), meters=meters, **how)
 
 
 async def test_requests_count_by_the_template_of_their_route(wire: FakeWire) -> None:

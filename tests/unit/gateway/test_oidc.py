@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gateway.keys import oidc
-from gateway.keys.oidc import OidcCallers, OidcSettings, SigningKeys
+from gateway.keys import callers as key_callers
+from gateway.keys.callers import OidcCallers, OidcSettings, SigningKeys
 from gateway.service.failures import Refused
 from schemas.state.policies import Policy
 
@@ -154,14 +154,14 @@ async def test_keys_are_fetched_once_and_again_for_a_new_one(
     provider.rotate("second")
     assert await refusal(known, provider.token()) == "unauthenticated"
     assert provider.asked == ["discovery", "keys"], "made-up key ids cause no request within the pause"
-    monkeypatch.setattr(oidc, "COOL_DOWN_S", 0.0)
+    monkeypatch.setattr(key_callers, "COOL_DOWN_S", 0.0)
     assert (await known.caller_of(bearing(provider.token()), "address")).principal == "ana"
 
 
 async def test_provider_that_is_away_keeps_what_is_known(
     http: httpx.AsyncClient, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oidc, "COOL_DOWN_S", 0.0)
+    monkeypatch.setattr(key_callers, "COOL_DOWN_S", 0.0)
     provider.is_away = True
     known = callers(http)
     assert await refusal(known, provider.token()) == "unavailable"

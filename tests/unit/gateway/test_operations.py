@@ -10,8 +10,8 @@ from modestream_client.operations import COMMANDS, OPERATIONS, USER, AnyResult, 
 from pydantic import BaseModel
 
 from gateway.http.app import create_app
-from gateway.http.contract import Shapes
 from gateway.http.routes.operations import operation_routes
+from gateway.http.shapes import Shapes
 from gateway.service.service import MemoryService
 from schemas.internal.changes import JOB_KINDS
 from schemas.scopes import Scope

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.datastructures import Headers
 
-from gateway.http.preferences import is_async, wait_of
+from gateway.http.calls import is_async, wait_of
 from gateway.service.calls import Caller
 from schemas.state.policies import Grant
 from tests.fakes.wire import FakeWire

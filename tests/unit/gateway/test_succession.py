@@ -13,13 +13,12 @@ from modestream_client.answers import Reply
 from modestream_client.failures import MemoryTimeout, MemoryUnreachable
 from modestream_client.records import Written
 
+from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
+from gateway.backend.followers import Cluster
+from gateway.backend.kafka import KafkaBackend, ServingBackend
 from gateway.connection_settings import ConnectionSettings
 from gateway.http.connections import Connections
-from gateway.serving import Served, serve
-from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
-from gateway.wire.follow import Cluster
-from gateway.wire.kafka import KafkaWire
-from gateway.wire.serving_wire import ServingWire
+from gateway.server import Served, serve
 from schemas.internal.service import Successor
 
 
@@ -118,19 +117,19 @@ class Deployments:
         self.records: dict[str, KnownRecord] = {}
         self.wires: dict[str, NamedWire] = {}
 
-    def connect(self, settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaWire]:
+    def connect(self, settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaBackend]:
         """Return what a wire connects to."""
         prefix = settings.topic_prefix
         self.records[prefix] = self.records.get(prefix) or KnownRecord()
         self.wires[prefix] = NamedWire(prefix)
-        return cast("DeploymentRecord", self.records[prefix]), cast("KafkaWire", self.wires[prefix])
+        return cast("DeploymentRecord", self.records[prefix]), cast("KafkaBackend", self.wires[prefix])
 
-    def wire(self) -> ServingWire:
+    def wire(self) -> ServingBackend:
         """Return the wire that follows, from the first deployment on."""
-        return ServingWire(ConnectionSettings(topic_prefix="one.", _env_file=None), self.connect)
+        return ServingBackend(ConnectionSettings(topic_prefix="one.", _env_file=None), self.connect)
 
 
-async def ask(wire: ServingWire, timeout: float = 20) -> str:
+async def ask(wire: ServingBackend, timeout: float = 20) -> str:
     reply, _ = await wire.request("retrieve", {}, principal=None, timeout=timeout)
     return str(reply.result["prefix"])
 

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.http.connections import Connections
-from gateway.serving import server_of
+from gateway.server import server_of
 from gateway.settings import GatewaySettings
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from gateway.service.calls import Call, Caller
-from gateway.service.event_streams import already_begun
+from gateway.service.events import already_begun
 from gateway.service.runs import MAX_RUNS, Runs
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant

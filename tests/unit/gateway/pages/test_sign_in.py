@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from gateway.http.identity import Callers, OpenCallers
-from gateway.keys import key_callers
-from gateway.keys.key_callers import KeyCallers
+from gateway.keys import callers as key_callers
+from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES

@@ -1,4 +1,4 @@
-"""The topic of dead letters over Kafka: followed from the first page on, read again in places, written from.
+"""The topic of dead letters over Kafka: followed from the first page on, read at positions, replayed from.
 
 Guaranteed: the last letters of every partition are in the list once `begin` has returned; what is published is
 acknowledged by all replicas before `publish` returns.
@@ -19,10 +19,9 @@ from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.log_reader import LogReader
 from modestream_client.kafka.own_clients import OwnProducer
 
-from gateway.service.dead_letter import LetterPlace, read_letter
-from gateway.service.dead_letter_list import MAX_KEPT, DeadLetterList
+from gateway.backend.followers import Cluster, Follower
+from gateway.service.dead_letters import MAX_LETTERS, DeadLetterList, LetterPosition, read_letter
 from gateway.service.failures import unavailable
-from gateway.wire.follow import Cluster, Follower
 from schemas.messages.records import Outgoing, Record
 
 log = logging.getLogger(__name__)
@@ -42,11 +41,14 @@ class KafkaDeadLetters:
     def __init__(
         self, cluster: Cluster, letters: DeadLetterList, boundary_fields: BoundaryFields = USER_BOUNDARY
     ) -> None:
-        self._boundary_fields = boundary_fields
         self.topic_prefix = cluster.topic_prefix
         self._cluster = cluster
-        self._letters = letters
-        self._follower = Follower(cluster, [TOPIC], MAX_KEPT, self._take)
+
+        def take(records: Sequence[Record]) -> None:
+            for record in records:
+                letters.take(read_letter(record, cluster.topic_prefix, boundary_fields))
+
+        self._follower = Follower(cluster, [TOPIC], MAX_LETTERS, take)
         self._following: asyncio.Task[None] | None = None
         self._producer: AIOKafkaProducer | None = None
         self._opening = asyncio.Lock()
@@ -67,7 +69,7 @@ class KafkaDeadLetters:
     async def begin(self) -> None:
         """Follow the topic; return once all that was there is in the list."""
         if self._following is None:
-            # Of no request: it outlives the one that began it, and so do its log lines.
+            # An empty context: it outlives the request that began it, and so do its log lines.
             self._following = asyncio.create_task(self._follower.run(), context=Context())
         try:
             async with asyncio.timeout(BEGIN_S):
@@ -75,11 +77,11 @@ class KafkaDeadLetters:
         except TimeoutError:
             raise unavailable() from None
 
-    async def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:
-        """Yield the records at these places, by partition and offset."""
+    async def read(self, positions: Sequence[LetterPosition]) -> AsyncGenerator[Record]:
+        """Yield the records at these positions, by partition and offset."""
         wanted: defaultdict[int, list[int]] = defaultdict(list)
-        for place in sorted(places):
-            wanted[place.partition].append(place.offset)
+        for position in sorted(positions):
+            wanted[position.partition].append(position.offset)
         with _translated():
             async with self._cluster.open_reader() as reader:
                 for partition, offsets in wanted.items():
@@ -90,13 +92,17 @@ class KafkaDeadLetters:
         """Write records, each to the partition of its key."""
         with _translated():
             producer = await self._opened()
-            sent = [
+            acknowledgements = [
                 await producer.send(
-                    one.topic, one.value, key=one.key, headers=list(one.headers), timestamp_ms=one.timestamp_ms
+                    record.topic,
+                    record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    timestamp_ms=record.timestamp_ms,
                 )
-                for one in records
+                for record in records
             ]
-            await asyncio.gather(*sent)
+            await asyncio.gather(*acknowledgements)
 
     async def _read_partition(self, reader: LogReader, partition: int, offsets: Sequence[int]) -> AsyncIterator[Record]:
         source = (self.topic_prefix + TOPIC, partition)
@@ -123,10 +129,6 @@ class KafkaDeadLetters:
                     raise
                 self._producer = producer
             return self._producer
-
-    def _take(self, records: Sequence[Record]) -> None:
-        for one in records:
-            self._letters.take(read_letter(one, self.topic_prefix, self._boundary_fields))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from modestream_client.records import Written
 Json = dict[str, Any]
 
 
-class Wire(Protocol):
+class Backend(Protocol):
     """Requests and replies. Every method raises the client's errors: `MemoryClientError` and its subclasses."""
 
     async def request(

@@ -1,8 +1,7 @@
 """The topic `service`, as a gateway reads it: the record of the deployment, and the deployment that replaces it.
 
-A gateway with other scopes than the deployment was made with is refused: its keys would be others, and its paths would
-name no users; each record of it would be refused, or have to be moved. A deployment that is being replaced gets nothing
-more: what its logs get then might not be copied.
+A gateway with other scopes than the deployment's is refused: its record keys would differ, and its paths would name no
+users. A deployment that is being replaced gets no further records: they might not be copied.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from pydantic import ValidationError
 
-from gateway.wire.follow import Cluster, Follower
+from gateway.backend.followers import Cluster, Follower
 from schemas.internal.service import PAUSE_S, SERVICE_KEY, SUCCESSOR_KEY, ServiceRecord, Successor, scope_fields
 from schemas.messages.records import Record
 from schemas.scopes import Scope
@@ -22,33 +21,33 @@ TOPIC = "service"
 
 def scope_conflict(record: ServiceRecord, scope: type[Scope]) -> str | None:
     """Return why a gateway with these scopes can't serve a deployment; None if it can."""
-    for what, made, own in (
+    for what, recorded, configured in (
         ("scopes of", record.scope_fields, scope_fields(scope)),
         ("the boundary", record.boundary, scope.boundary_fields),
     ):
-        if made != own:
+        if recorded != configured:
             return (
                 "setting MODESTREAM_SCOPE_MODEL: the deployment was created with "
-                f"{what} {', '.join(made)}, not {', '.join(own)}: give the gateway the model of the workers"
+                f"{what} {', '.join(recorded)}, not {', '.join(configured)}: give the gateway the model of the workers"
             )
     return None
 
 
 class CircularSuccession(Exception):
-    """Deployments name each other as successors, so that none of them serves."""
+    """Deployments name each other as successors: none serves."""
 
 
 class Succession:
-    """The deployments that were followed, from the one of the settings on."""
+    """The chain of deployments, from that of the settings on."""
 
     def __init__(self, first: Cluster) -> None:
         self._followed = [(first.bootstrap, first.topic_prefix)]
 
     def follow(self, successor: Cluster) -> None:
         """Note the next deployment. Raises CircularSuccession for one that was replaced itself."""
-        place = successor.bootstrap, successor.topic_prefix
-        is_circle = place in self._followed
-        self._followed.append(place)
+        address = successor.bootstrap, successor.topic_prefix
+        is_circle = address in self._followed
+        self._followed.append(address)
         if is_circle:
             circle = " to ".join(prefix for _, prefix in self._followed)
             raise CircularSuccession(
@@ -58,7 +57,7 @@ class Succession:
 
 
 class DeploymentRecord:
-    """What is known of a deployment; follow the topic with `async with record.following()`."""
+    """State of a deployment; follow its topic with `async with record.following()`."""
 
     def __init__(self, cluster: Cluster, scope: type[Scope], pause_s: float = PAUSE_S) -> None:
         """`pause_s`: seconds that a pause lasts at most."""
@@ -138,33 +137,23 @@ class DeploymentRecord:
 
         What can't be read is the workers' concern.
         """
-        for one in records:
-            if one.key == SERVICE_KEY:
-                self._take_service(one.value)
-            elif one.key == SUCCESSOR_KEY:
-                self._take_successor(one)
+        for record in records:
+            with suppress(ValidationError):
+                if record.key == SERVICE_KEY and record.value is None:
+                    self._record = None
+                elif record.key == SERVICE_KEY and self._record is None:
+                    self._record = ServiceRecord.model_validate_json(record.value or b"")
+                elif record.key == SUCCESSOR_KEY:
+                    self._successor = Successor.model_validate_json(record.value or b"null")
+                    if record.timestamp_ms != self._successor_ms:
+                        self._pauses_until = time.monotonic() + self._pause_s - self._age_s(record)
+                        self._successor_ms = max(self._successor_ms, record.timestamp_ms)
         self._changed.set()
 
-    def _take_service(self, value: bytes | None) -> None:
-        if value is None:
-            self._record = None
-        elif self._record is None:
-            with suppress(ValidationError):
-                self._record = ServiceRecord.model_validate_json(value)
-
-    def _take_successor(self, record: Record) -> None:
-        with suppress(ValidationError):
-            self._successor = Successor.model_validate_json(record.value or b"null")
-            if record.timestamp_ms != self._successor_ms:
-                self._pauses_until = time.monotonic() + self._pause_s - self._age_s(record)
-                self._successor_ms = max(self._successor_ms, record.timestamp_ms)
-
     def _age_s(self, record: Record) -> float:
-        """Return how old a record is: of one that has just come 0, whatever the own clock says.
-
-        Of one that was there at the start, or is read again after an outage, by its own time: one of an hour ago, of a
-        switch that was killed, pauses nothing.
-        """
+        """Return the age of a record of a successor, in seconds."""
+        # A record that has just come is new, whatever the clock of this machine says. One that was there at the start,
+        # or is read again after an outage, counts by its own time: an old one, of a killed switch, pauses nothing.
         if self._follower.is_caught_up.is_set() and record.timestamp_ms > self._successor_ms:
             return 0.0
         return max(0.0, time.time() - record.timestamp_ms / 1000)

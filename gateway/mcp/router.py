@@ -13,17 +13,17 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from gateway.connection_settings import USUAL_TOOLS
 from gateway.http.calls import decoded
 from gateway.http.limits import COUNT_WRITE
 from gateway.http.problems import problem
+from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import Context, build_server
-from gateway.mcp.tool_request import ToolRequest
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller, own_user_of
 from gateway.service.failures import Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.tool_names import USUAL_TOOLS
 from schemas.state.policies import PERMISSIONS
 
 OWN_PATH = "/mcp"
@@ -36,7 +36,7 @@ CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False
 """`gateway.http.hosts` checks hosts and origins around all paths, with one setting for all of them."""
 
 
-class McpDoor:
+class McpRouter:
     """Adds the protocol to the app: `routes` in it, and `running` as long as it runs."""
 
     def __init__(

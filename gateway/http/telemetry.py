@@ -1,9 +1,13 @@
-"""ASGI middleware: a span for every request, named by the template of its route.
+"""ASGI middleware: a span for every request, its count and its duration; and the port where Prometheus reads these.
 
-The parent is the caller's `traceparent`; an invalid one counts as absent. Guaranteed: no path, query, header or body
-gets into a span. Without an SDK in the process no span is made, and the caller's trace is carried on.
+The parent of a span is the caller's `traceparent`; an invalid one counts as absent. Without an SDK in the process no
+span is made, and the caller's trace is carried on. Guaranteed: no path, query, header or body gets into a span, no path
+and no name of a user into a label.
 """
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -11,8 +15,12 @@ from fastapi.telemetry import TelemetryConfig
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from prometheus_client import start_http_server
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.http.paths import is_stream
+from gateway.service.meters import Meters
 
 SCOPE = "modestream.gateway"
 """The instrumentation scope of the spans."""
@@ -100,3 +108,59 @@ def _route_of(scope: Scope) -> Any:
     if endpoint is None or "route" in scope:
         return scope.get("route")
     return next((route for route in scope["app"].routes if getattr(route, "endpoint", None) is endpoint), None)
+
+
+NO_ROUTE = "none"
+"""The route of requests that are refused before there is one."""
+
+GONE = "gone"
+"""The status of a request whose caller hung up before it was answered."""
+
+
+class Measure:
+    """Counts requests; inside of what replaces the scope, since routing notes its route there."""
+
+    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+        self._app = app
+        self._meters = meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), GONE
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noted)
+        except Exception:
+            # Answered so outside of this.
+            status = "502"
+            raise
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, status: str, seconds: float) -> None:
+        route = template_of(scope) or NO_ROUTE
+        method = scope["method"] if scope["method"] in METHODS else "HTTP"
+        self._meters.requests.labels(method, route, status).inc()
+        if not is_stream(scope["path"]):
+            self._meters.request_seconds.labels(route).observe(seconds)
+
+
+@contextmanager
+def metrics_served(meters: Meters, host: str, port: int) -> Iterator[int]:
+    """Serve `/metrics` while the block runs; yield the port. Raises OSError."""
+    server, thread = start_http_server(port, host, meters.registry)
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
