@@ -66,12 +66,10 @@ def identification_of(settings: GatewaySettings) -> Identification:
     http = httpx.AsyncClient(follow_redirects=False)
     tokens = OidcCallers(oidc, SigningKeys(oidc.issuer, oidc.jwks_url, http), policy, failures)
     callers = tokens if keys is None else KeyOrTokenCallers(keys, tokens)
-    return Identification(callers, keys, (lambda: _closing(http),))
 
+    @asynccontextmanager
+    async def closing_http() -> AsyncIterator[None]:
+        async with http:
+            yield
 
-@asynccontextmanager
-async def _closing(http: httpx.AsyncClient) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        await http.aclose()
+    return Identification(callers, keys, (closing_http,))

@@ -9,8 +9,8 @@ from modestream_client.operations import COMMANDS
 
 from gateway.service.backend import Backend
 
-KEPT_S = 2.0
-"""Seconds that an answer is kept: `/ready` needs no key, so asking it costs the worker nothing."""
+MAX_AGE_S = 2.0
+"""Seconds for which an answer counts: `/ready` needs no key, so asking it often must cost the worker nothing."""
 
 TIMEOUT_S = 3.0
 """Limit of one question to the worker."""
@@ -24,34 +24,26 @@ PROBE_USER_ID = "modestream-probe"
 
 def probe_user(boundary_fields: BoundaryFields) -> str:
     """Return the name of a user without memories, in a deployment with these boundary fields."""
-    return boundary_fields.name(_probe_scope(boundary_fields))
+    return boundary_fields.name(dict.fromkeys(boundary_fields, PROBE_USER_ID))
 
 
 def readiness_of(backend: Backend, boundary_fields: BoundaryFields = USER_BOUNDARY) -> Callable[[], Awaitable[bool]]:
-    """Return a probe that is true if a worker has answered a command lately, even with a refusal."""
+    """Return a probe: true if a worker has answered a command lately, even with a refusal."""
     checked_at, was_ready = float("-inf"), False
+    scope = {**dict.fromkeys(boundary_fields, PROBE_USER_ID), "project_id": "default"}
+    probe = COMMANDS[PROBE]
 
     async def is_ready() -> bool:
         nonlocal checked_at, was_ready
-        if time.monotonic() - checked_at > KEPT_S:
-            was_ready = await _answers(backend, boundary_fields)
+        if time.monotonic() - checked_at > MAX_AGE_S:
+            try:
+                await backend.request(probe.topic, probe.record_of(scope, {}), principal=None, timeout=TIMEOUT_S)
+                was_ready = True
+            except MemoryServiceError as error:
+                was_ready = error.code not in ("internal", "unavailable")
+            except MemoryClientError:
+                was_ready = False
             checked_at = time.monotonic()
         return was_ready
 
     return is_ready
-
-
-async def _answers(backend: Backend, boundary_fields: BoundaryFields) -> bool:
-    scope = {**_probe_scope(boundary_fields), "project_id": "default"}
-    probe = COMMANDS[PROBE]
-    try:
-        await backend.request(probe.topic, probe.record_of(scope, {}), principal=None, timeout=TIMEOUT_S)
-    except MemoryServiceError as error:
-        return error.code not in ("internal", "unavailable")
-    except MemoryClientError:
-        return False
-    return True
-
-
-def _probe_scope(boundary_fields: BoundaryFields) -> dict[str, str]:
-    return dict.fromkeys(boundary_fields, PROBE_USER_ID)

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,6 +50,12 @@ from schemas.internal.service import Successor
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S = 8.0
+"""Seconds that requests wait for the first connection to a deployment that has just replaced another one."""
+
+SECRET_BYTES = 32
+"""Random bytes of a secret that signs cookies."""
+
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
@@ -63,7 +69,7 @@ KEEP_ALIVE_S = 75
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An app, its deployment, what is known of it, and how to build the same over its successor, or once more.
+    """An app over a deployment. `at` builds the same over its successor, or once more.
 
     `connections` are those of the process, whatever app they reach.
     """
@@ -103,7 +109,7 @@ def bounded_by_descriptors(limits: Limits) -> Limits:
 
 
 def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.Server:
-    """Return the HTTP server of an app; it listens where it is told. `connections` outlive it; None: new ones.
+    """Return the HTTP server of an app, not yet listening. `connections` outlive it; None: new ones.
 
     The address of a request is the one that a trusted proxy names in `X-Forwarded-For`, else that of the connection.
     """
@@ -193,7 +199,7 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    # Destructive calls are told of at any level.
+    # Destructive calls are logged at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
     check_key_file(settings)
     if settings.gateway_audit_log is not None:
@@ -211,7 +217,9 @@ def run_gateway(settings: GatewaySettings) -> int:
         bounded_by_descriptors(settings.gateway_limits), Meters(), settings.gateway_trusted_proxies
     )
     try:
-        served = _served(settings, connections, Sessions(_cookie_secret(settings)))
+        secret = settings.gateway_cookie_secret
+        sessions = Sessions(secrets.token_bytes(SECRET_BYTES) if secret is None else secret.get_secret_value().encode())
+        served = _served(settings, connections, sessions)
     except (OSError, ValueError) as error:
         sys.exit(f"gateway: a file of keys or grants can't be read: {error}")
     for warning in without_policy(settings):
@@ -223,7 +231,8 @@ def run_gateway(settings: GatewaySettings) -> int:
         return os.EX_UNAVAILABLE
     with ExitStack() as stack:
         try:
-            stack.enter_context(_metrics(settings, connections.meters))
+            if (address := settings.metrics_address) is not None:
+                stack.enter_context(metrics_served(connections.meters, *address))
         except OSError as error:
             log.error("%s can't be listened on: %s", settings.gateway_metrics_bind, error.strerror)  # noqa: TRY400
             return os.EX_UNAVAILABLE
@@ -244,23 +253,6 @@ def _served(settings: GatewaySettings, connections: Connections, sessions: Sessi
     return Served(app=app, cluster=cluster, record=record, connections=connections, at=at)
 
 
-def _cookie_secret(settings: GatewaySettings) -> bytes:
-    given = settings.gateway_cookie_secret
-    return given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
-
-
-def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManager[object]:
-    address = settings.metrics_address
-    return nullcontext() if address is None else metrics_served(meters, *address)
-
-
-PATIENCE_S = 8.0
-"""Seconds that requests wait for the first connection to a deployment that has just replaced another one."""
-
-SECRET_BYTES = 32
-"""Random bytes of a secret that signs cookies."""
-
-
 def build_app(
     settings: GatewaySettings, meters: Meters, record: DeploymentRecord, sessions: Sessions, patience_s: float = 0
 ) -> FastAPI:
@@ -274,9 +266,9 @@ def build_app(
     kafka = KafkaBackend(
         *cluster, patience_s=patience_s, boundary_fields=boundary_fields, until_serving=record.until_serving
     )
-    known = identification_of(settings)
+    identification = identification_of(settings)
     backend = MeasuredBackend(kafka, meters)
-    keys = known.keys
+    keys = identification.keys
     boundaries, feed = Boundaries(fields=boundary_fields), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     letters = DeadLetterList()
@@ -284,24 +276,24 @@ def build_app(
     service = MemoryService(
         backend,
         settings.scope_model,
-        boundaries,
-        feed,
-        feeds.begin_events,
-        feeds.runs,
-        DeadLetters(letters, dead_letters),
+        boundaries=boundaries,
+        feed=feed,
+        begin_events=feeds.begin_events,
+        runs=feeds.runs,
+        dead_letters=DeadLetters(letters, dead_letters),
     )
     mcp = McpRouter(service, settings.gateway_mcp_tools, meters)
-    answers = readiness_of(backend, boundary_fields)
-    sign_in = SignIn(known.callers or OpenCallers(), keys, sessions)
+    service_answers = readiness_of(backend, boundary_fields)
+    sign_in = SignIn(identification.callers or OpenCallers(), keys, sessions)
 
     async def is_ready() -> bool:
-        return (keys is None or keys.is_sound) and await answers()
+        return (keys is None or keys.is_sound) and await service_answers()
 
     return create_app(
         service,
         is_ready,
         scope=settings.scope_model,
-        callers=known.callers,
+        callers=identification.callers,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
         meters=meters,
@@ -318,7 +310,7 @@ def build_app(
             feeds.running,
             dead_letters.running,
             mcp.running,
-            *known.running,
+            *identification.running,
             *([] if keys is None else [lambda: _reloading(keys)]),
         ],
     )

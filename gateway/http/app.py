@@ -1,6 +1,6 @@
 """The ASGI application: routes, problem details, and the middleware around them.
 
-`create_app` builds it without any connection; the routes of other doors, such as MCP, are served beside its own.
+`create_app` builds it without any connection; other routes, such as those of MCP, are served with its own.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -53,10 +53,18 @@ def create_app(
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are those of other doors, `bodies` their models, `doors` the callers of
-    those that tell them by other means, by the beginning of their paths, `forms` the paths of forms without a caller.
+    `running` is entered at its start. `routes` are further ones, `bodies` their models, `doors` callers by the
+    beginning of paths that identify them by other means, `forms` the paths of forms without a caller.
     """
     shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for enter in running:
+                await stack.enter_async_context(enter())
+            yield
+
     app = FastAPI(
         title="modestream",
         summary="Conversation memory: remember turns, search, list, assemble contexts.",
@@ -65,7 +73,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=_lifespan(running),
+        lifespan=lifespan,
         telemetry=OWN_SPANS,
         middleware=[
             Middleware(RequestIds),
@@ -100,14 +108,3 @@ def create_app(
     app.router.routes[:0] = routes
     document_app(app, shapes, bodies)
     return app
-
-
-def _lifespan(running: Sequence[Running]) -> Any:
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            for enter in running:
-                await stack.enter_async_context(enter())
-            yield
-
-    return lifespan

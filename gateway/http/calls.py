@@ -33,8 +33,8 @@ def wait_of(prefer: str | None) -> float:
     0.5
     """
     for part in (prefer or "").split(","):
-        if found := WAIT.match(part):
-            return min(MAX_WAIT_S, max(MIN_WAIT_S, float(found[1])))
+        if wait := WAIT.match(part):
+            return min(MAX_WAIT_S, max(MIN_WAIT_S, float(wait[1])))
     return DEFAULT_WAIT_S
 
 

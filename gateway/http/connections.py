@@ -50,7 +50,8 @@ class Connections:
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection; beyond a bound it takes the place of one that waits. False: there is none."""
         address = connection.address
-        if self._by_address[address] >= self.limits.connections_per_address and not self._is_trusted(address):
+        is_full = self._by_address[address] >= self.limits.connections_per_address
+        if is_full and not any(ip_address(address) in network for network in self._trusted):
             waiting = self._waiting_of.get(address, {})
         elif self._count >= self.limits.connections:
             waiting = self._waiting
@@ -61,16 +62,12 @@ class Connections:
         if waiting is None:
             return True
         # Those that have not taken their answer yet come last.
-        if (
-            longest := next((connection for connection in waiting if not connection.is_owed), next(iter(waiting), None))
-        ) is None:
+        longest = next((other for other in waiting if not other.is_owed), next(iter(waiting), None))
+        if longest is None:
             return False
         self.meters.limited.labels("connections_closed").inc()
         longest.give_way()
         return True
-
-    def _is_trusted(self, address: str) -> bool:
-        return any(ip_address(address) in network for network in self._trusted)
 
     def wait(self, connection: "Connection") -> None:
         """Note that a connection waits for its caller from now on."""

@@ -169,7 +169,7 @@ class RunningJob(BaseModel):
 OPEN = frozenset({"delete_category", "get_intention", "set_intention"})
 """Commands whose answers the document leaves open, as those of long work."""
 
-OWN_ANSWERS: dict[str, type[BaseModel]] = {
+GATEWAY_ANSWERS: dict[str, type[BaseModel]] = {
     "live": Status,
     "ready": Status,
     "get_me": Me,
@@ -188,9 +188,9 @@ OWN_ANSWERS: dict[str, type[BaseModel]] = {
     "list_users": UserPage,
     "get_deployment": Deployment,
 }
-"""Answers of the gateway's own routes, and those of questions, which have warnings besides."""
+"""Answers of routes outside the table of operations, and of questions, which have warnings."""
 
-ANSWERS: Mapping[str, type[BaseModel]] = OWN_ANSWERS | {
+ANSWERS: Mapping[str, type[BaseModel]] = GATEWAY_ANSWERS | {
     row.http.id or row.name: row.result
     for row in COMMANDS.values()
     if row.http is not None and row.http.tag and not row.runs_long and row.name not in OPEN
@@ -213,7 +213,7 @@ class Link(NamedTuple):
     parameters: dict[str, str]
 
 
-def _to(operation: str, status: str, parameters: dict[str, str], *targets: str) -> list[Link]:
+def _links(operation: str, status: str, parameters: dict[str, str], *targets: str) -> list[Link]:
     return [Link(operation, status, target, USER | parameters) for target in targets]
 
 
@@ -225,18 +225,18 @@ JOB = {"job_id": "$response.body#/job_id"}
 OF_MEMORY = ("get_memory", "change_memory", "forget_memory")
 
 LINKS = (
-    *_to("add_turns", "201", STORED, *OF_MEMORY),
-    *_to("add_turns", "201", {"read_after": "$response.body#/read_after"}, "list_memories"),
-    *_to("search_memories", "200", FIRST_HIT, *OF_MEMORY),
-    *_to("list_memories", "200", FIRST_LISTED, *OF_MEMORY),
-    *_to("list_memories", "200", {"cursor": "$response.body#/next"}, "list_memories"),
-    *_to("forget_memory", "200", {"memory_id": "$request.path.memory_id"}, "get_memory"),
-    *_to("declare_mode", "200", NAMED, "rename_mode", "delete_mode"),
-    *_to("declare_category", "200", NAMED, "get_category", "delete_category"),
-    *_to("delete_category", "200", NAMED, "get_category"),
+    *_links("add_turns", "201", STORED, *OF_MEMORY),
+    *_links("add_turns", "201", {"read_after": "$response.body#/read_after"}, "list_memories"),
+    *_links("search_memories", "200", FIRST_HIT, *OF_MEMORY),
+    *_links("list_memories", "200", FIRST_LISTED, *OF_MEMORY),
+    *_links("list_memories", "200", {"cursor": "$response.body#/next"}, "list_memories"),
+    *_links("forget_memory", "200", {"memory_id": "$request.path.memory_id"}, "get_memory"),
+    *_links("declare_mode", "200", NAMED, "rename_mode", "delete_mode"),
+    *_links("declare_category", "200", NAMED, "get_category", "delete_category"),
+    *_links("delete_category", "200", NAMED, "get_category"),
     *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh")
-      for link in _to(f"run_{name}", "202", JOB, "get_job")),
-    *_to("consolidate", "202", JOB, "get_job"),
+      for link in _links(f"run_{name}", "202", JOB, "get_job")),
+    *_links("consolidate", "202", JOB, "get_job"),
 )  # fmt: skip
 """In the order of the document."""
 
@@ -263,7 +263,7 @@ Names in paths are percent-encoded once. Send a turn again with the same `turn_i
 
 
 def document_app(app: FastAPI, shapes: Shapes, bodies: Sequence[type[BaseModel]] = ()) -> None:
-    """Serve the document, built and encoded once, at the first request for it; `bodies` are those of other doors."""
+    """Serve the document, built and encoded once, at the first request for it; `bodies` are those of further routes."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -61,14 +61,11 @@ class CheckHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        refused = self._refusal(Headers(scope=scope))
-        if refused is None:
-            await self._app(scope, receive, send)
-        else:
+        refused = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        if refused is not None:
             await problem(refused, str(scope.get("request_id", "-")))(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> Refused | None:
         hosts = headers.getlist("host")

@@ -18,7 +18,7 @@ OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
 
 
 class Callers(Protocol):
-    """Tells the caller of a request."""
+    """Identifies the caller of a request."""
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller. Raises Refused, `unauthenticated`."""
@@ -44,7 +44,8 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = scope["request_id"] = _request_id(Headers(scope=scope))
+        sent = Headers(scope=scope).get("x-request-id", "")
+        request_id = scope["request_id"] = sent if is_request_id(sent) else secrets.token_hex(8)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -61,8 +62,8 @@ NO_DOORS: Mapping[str, Callers] = {}
 class Identify:
     """Puts the `caller` into the scope; answers 401 to unknown ones.
 
-    A door that tells its callers itself, such as the pages with their cookies, is named by the beginning of its paths:
-    what its callers refuse is put into the scope as `refused`, and the door answers.
+    `doors` are callers by the beginning of paths that identify them by other means, such as the pages by cookies: what
+    these refuse is put into the scope as `refused`, and the route answers.
     """
 
     def __init__(self, app: ASGIApp, callers: Callers, doors: Mapping[str, Callers] = NO_DOORS) -> None:
@@ -74,21 +75,14 @@ class Identify:
         """Identify a request and pass it on."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             address = (scope.get("client") or ("",))[0]
-            door = self._door(scope["path"])
+            path = scope["path"]
+            others = (other for start, other in self._doors.items() if path == start or path.startswith(f"{start}/"))
+            callers = next(others, None)
             try:
-                scope["caller"] = await (door or self._callers).caller_of(Headers(scope=scope), address)
+                scope["caller"] = await (callers or self._callers).caller_of(Headers(scope=scope), address)
             except Refused as refused:
-                if door is None:
+                if callers is None:
                     await problem(refused, scope["request_id"])(scope, receive, send)
                     return
                 scope["refused"] = refused
         await self._app(scope, receive, send)
-
-    def _door(self, path: str) -> Callers | None:
-        named = (callers for start, callers in self._doors.items() if path == start or path.startswith(f"{start}/"))
-        return next(named, None)
-
-
-def _request_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if is_request_id(given) else secrets.token_hex(8)

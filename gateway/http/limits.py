@@ -127,7 +127,12 @@ class Limit:
             await problem(refused, scope["request_id"])(scope, receive, send)
             return
         scope[COUNT_WRITE] = partial(self._take, self._writes, "writes", caller)
-        scope[CHARGE_WRITES] = partial(self._charge, caller)
+
+        def charge_writes(count: int) -> None:
+            if caller.principal is not None:
+                self._writes.charge(caller.name, count)
+
+        scope[CHARGE_WRITES] = charge_writes
         if not streams:
             await self._app(scope, receive, send)
             return
@@ -145,7 +150,9 @@ class Limit:
             return
         if streams and self._streams[caller.name] >= self._limits.streams_per_key:
             raise self._refused("streams_per_key", "too_many_requests", "this key has too many open streams")
-        if _only_reads(scope):
+        path = str(scope["path"]).rstrip("/")
+        is_read = scope["method"] in ("GET", "HEAD", "OPTIONS") or path.endswith(READING_POSTS)
+        if is_read or path == MCP_PATH or path.startswith(f"{MCP_PATH}/"):
             self._take(self._reads, "reads", caller)
         else:
             self._take(self._writes, "writes", caller)
@@ -154,10 +161,6 @@ class Limit:
         """Count a read or a write of a key. Raises Refused for one too many."""
         if caller.principal is not None and (wait_s := buckets.take(caller.name)) > 0:
             raise self._refused(limit, "too_many_requests", "this key asks too often", math.ceil(wait_s))
-
-    def _charge(self, caller: Caller, writes: int) -> None:
-        if caller.principal is not None:
-            self._writes.charge(caller.name, writes)
 
     def _refused(self, limit: str, code: RefusalCode, message: str, retry_after_s: int = RETRY_AFTER_S) -> Refused:
         self._meters.limited.labels(limit).inc()
@@ -192,8 +195,8 @@ class UnderWay:
         most = self._limits.in_flight_per_key if is_key else self._limits.in_flight_per_address
         bound = self._requests.take(sender, 1, most)
         if bound is not None:
-            own_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
-            refused = busy(self._meters, "in_flight" if bound == "all" else own_bound)
+            sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
+            refused = busy(self._meters, "in_flight" if bound == "all" else sender_bound)
             await problem(refused, scope["request_id"])(scope, receive, send)
             return
         self._meters.in_flight.inc()
@@ -204,14 +207,14 @@ class UnderWay:
             self._requests.give_back(sender, 1)
 
 
-OWN_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")
+SENDER_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")
 """Bounds of one sender, which alone has to wait."""
 
 
 def busy(meters: Meters, limit: str) -> Refused:
     """Count a request beyond a bound of the gateway, or of its sender; return its refusal."""
     meters.limited.labels(limit).inc()
-    if limit in OWN_BOUNDS:
+    if limit in SENDER_BOUNDS:
         message = "too many of your requests are under way: wait for answers"
         return Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
     return Refused("unavailable", "this gateway has too much under way", retry_after_s=RETRY_AFTER_S)
@@ -220,13 +223,6 @@ def busy(meters: Meters, limit: str) -> Refused:
 def is_streaming(scope: Scope) -> bool:
     """True for a request whose answer has no end of its own."""
     return scope["method"] == "GET" and is_stream(scope["path"])
-
-
-def _only_reads(scope: Scope) -> bool:
-    path = str(scope["path"]).rstrip("/")
-    if scope["method"] in ("GET", "HEAD", "OPTIONS") or path.endswith(READING_POSTS):
-        return True
-    return path == MCP_PATH or path.startswith(f"{MCP_PATH}/")
 
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -255,10 +251,11 @@ class ReadBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body of a request, if it has one, and pass both on."""
-        if scope["type"] != "http" or not _has_body(headers := Headers(scope=scope)):
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        announced = headers.get("content-length", "0")
+        if announced == "0" and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        announced = headers.get("content-length", "")
         reading = _Reading(self._room, scope, self._max_bytes(scope))
         try:
             try:
@@ -341,10 +338,6 @@ class _Reading:
     def end(self) -> None:
         """Give back the room."""
         self._room.give_back(self._sender, self._lent)
-
-
-def _has_body(headers: Headers) -> bool:
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

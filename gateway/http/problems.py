@@ -87,11 +87,17 @@ def problem(refused: Refused, request_id: str, http_status: int | None = None) -
         "field": refused.field,
         "request_id": request_id,
     }
-    return JSONResponse(body, status, headers=_headers(refused, status, request_id), media_type=MEDIA_TYPE)
+    # Without the middleware that adds the id to all other answers: a defect is answered outside of it.
+    headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(refused.retry_after_s)
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def refused_of(error: Rejected) -> Refused:
-    """Return the refusal of a value that the models of the wire reject."""
+    """Return the refusal of a value that the models of the contract reject."""
     return Refused(error.code, error.message, error.field or None)
 
 
@@ -108,13 +114,20 @@ def handle_problems(app: FastAPI) -> None:
 
     async def on_invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return problem(_first_of(error), request_id_of(request))
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"][1:])
+        return problem(Refused("invalid_value", str(first["msg"]), field or None), request_id_of(request))
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        answer = problem(_of_http(error, request.scope["path"]), request_id_of(request))
+        status, path = error.status_code, request.scope["path"]
+        code: Any = CODES_OF_HTTP.get(status, "invalid_value")
+        sentence = SENTENCES_OF_HTTP.get(status, "the request is not valid HTTP for this path")
+        if status == HTTPStatus.NOT_FOUND and EMPTY_NAME.search(path):
+            sentence = "there is nothing at this path: a name in it is empty"
+        answer = problem(Refused(code, sentence), request_id_of(request))
         answer.headers.update(error.headers or {})
-        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods_at(request)):
+        if status == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods_at(request)):
             answer.headers["Allow"] = ", ".join(methods)
         return answer
 
@@ -134,34 +147,13 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("request_id", "-"))
 
 
-def _headers(refused: Refused, status: int, request_id: str) -> dict[str, str]:
-    # A defect is answered outside of the middleware that adds the id to all other answers.
-    headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
-    if refused.retry_after_s is not None:
-        headers["Retry-After"] = str(refused.retry_after_s)
-    if status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
-    return headers
-
-
 def _methods_at(request: Request) -> list[str]:
     """Return the methods of all routes at the path: the framework names those of the first alone."""
     path = request.scope["path"]
-    routes = [
-        route for route in iter_route_contexts(request.app.routes) if route.path_regex and route.path_regex.match(path)
-    ]
-    methods = {method for route in routes for method in route.methods or ()}
-    return sorted(methods | {"HEAD"} if "GET" in methods and not is_stream(path) else methods)
-
-
-def _of_http(error: HTTPException, path: str) -> Refused:
-    if error.status_code == HTTPStatus.NOT_FOUND and EMPTY_NAME.search(path):
-        return Refused("not_found", "there is nothing at this path: a name in it is empty")
-    code: Any = CODES_OF_HTTP.get(error.status_code, "invalid_value")
-    return Refused(code, SENTENCES_OF_HTTP.get(error.status_code, "the request is not valid HTTP for this path"))
-
-
-def _first_of(error: RequestValidationError) -> Refused:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:])
-    return Refused("invalid_value", str(first["msg"]), field or None)
+    methods: set[str] = set()
+    for route in iter_route_contexts(request.app.routes):
+        if route.path_regex and route.path_regex.match(path):
+            methods |= set(route.methods or ())
+    if "GET" in methods and not is_stream(path):
+        methods.add("HEAD")
+    return sorted(methods)

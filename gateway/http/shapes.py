@@ -15,13 +15,11 @@ from modestream_client.arguments import ModeName
 from modestream_client.operations import Body, Operation
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from gateway.http.limits import SMALL_BODY_BYTES
 from gateway.http.problems import refused_of
 from gateway.service.backend import Json
-from gateway.service.failures import Refused
 from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
@@ -36,11 +34,11 @@ POSITION = (
     str | None,
     Field(None, description="Answer after this write: what it answered as `read_after`.", examples=["2:17"]),
 )
-"""`read_after` over HTTP, in place of the offset on the wire."""
+"""`read_after` over HTTP, in place of the offset in the record."""
 
 ParsedT = TypeVar("ParsedT")
 
-WIRE_ONLY = frozenset({"scope", "what"})
+RECORD_ONLY = frozenset({"scope", "what"})
 """Fields of records that have another form over HTTP."""
 
 
@@ -64,11 +62,11 @@ def shape_of(
     fields = {
         field_name: field
         for field_name, field in record.model_fields.items()
-        if field_name not in WIRE_ONLY and field_name not in without
+        if field_name not in RECORD_ONLY and field_name not in without
     }
     if scope is not None:
         fields |= scope.boundary_fields.others(scope.model_fields)
-    definitions: dict[str, Any] = {field_name: _copied(field) for field_name, field in fields.items()}
+    definitions: dict[str, Any] = {name: (field.annotation, copy(field)) for name, field in fields.items()}
     if "read_after" in definitions:
         definitions["read_after"] = POSITION
     extra: Any = {"examples": list(examples)} if examples else None
@@ -101,27 +99,21 @@ class BodyReader:
         try:
             _, message = decode_object(body, self.shape)
         except Rejected as error:
-            raise self._refused(error) from None
-        return self.split(message)
-
-    def split(self, message: Mapping[str, Any]) -> Sent:
-        """Part the fields of the scope from the others."""
+            refused = refused_of(error)
+            name = (refused.field or "").partition(".")[0]
+            if name in self._scope_fields:
+                # A single value is checked as a list of one.
+                refused.field = name
+            if refused.code == "unknown_scope_field" or (refused.code == "too_large" and name in self._scope_fields):
+                refused.code = "invalid_value"
+            raise refused from None
         scope = {name: value for name, value in message.items() if name in self._scope_fields and value is not None}
         return Sent(scope, {name: value for name, value in message.items() if name not in self._scope_fields})
 
     def openapi(self) -> Json:
-        """Return what the document says of the body."""
-        return body_of(self.shape.__name__, is_optional=self._is_optional)
-
-    def _refused(self, error: Rejected) -> Refused:
-        refused = refused_of(error)
-        name = (refused.field or "").partition(".")[0]
-        if name in self._scope_fields:
-            # A single value is checked as a list of one.
-            refused.field = name
-        if refused.code == "unknown_scope_field" or (refused.code == "too_large" and name in self._scope_fields):
-            refused.code = "invalid_value"
-        return refused
+        """Return the `requestBody` of the operation in the document."""
+        schema = {"$ref": f"#/components/schemas/{self.shape.__name__}"}
+        return {"requestBody": {"required": not self._is_optional, "content": {"application/json": {"schema": schema}}}}
 
 
 class QueryReader:
@@ -130,42 +122,41 @@ class QueryReader:
     def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
         self.shape = shape
         self._scope_fields = scope_fields
-        properties = shape.model_json_schema()["properties"]
-        self._lists = frozenset(name for name, schema in properties.items() if _is_list(schema))
+        self._lists: set[str] = set()
+        """Parameters of which a single value is sent as a list of one."""
+        for name, field in shape.model_json_schema()["properties"].items():
+            kinds = {option.get("type") for option in field.get("anyOf", [field])}
+            if "array" in kinds and "string" not in kinds:
+                self._lists.add(name)
 
     def read(self, request: Request) -> Sent:
         """Check the query and convert its texts. Raises Refused."""
-        given: dict[str, list[str]] = {}
+        repeated: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
-            given.setdefault(name, []).append(value)
+            repeated.setdefault(name, []).append(value)
         sent = {
             name: values[0] if len(values) == 1 and name not in self._lists else values
-            for name, values in given.items()
+            for name, values in repeated.items()
         }
-        converted = self._converted(sent)
-        scope = {name: value for name, value in sent.items() if name in self._scope_fields}
-        return Sent(scope, converted)
-
-    def openapi(self) -> Json:
-        """Return what the document says of the parameters."""
-        schema = self.shape.model_json_schema(ref_template="#/components/schemas/{model}")
-        required = schema.get("required", ())
-        return {
-            "parameters": [
-                {"name": name, "in": "query", "required": name in required, "schema": _without_title(field)}
-                | ({"description": field["description"]} if "description" in field else {})
-                for name, field in schema["properties"].items()
-            ]
-        }
-
-    def _converted(self, sent: dict[str, Any]) -> Json:
         try:
             model = self.shape.model_validate(sent, strict=False)
         except ValidationError as problem:
             refused = refused_of(to_rejected(problem))
             refused.code = "invalid_value" if refused.code == "too_large" else refused.code
             raise refused from None
-        return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields))
+        scope = {name: value for name, value in sent.items() if name in self._scope_fields}
+        return Sent(scope, model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields)))
+
+    def openapi(self) -> Json:
+        """Return the `parameters` of the operation in the document."""
+        schema = self.shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        parameters = []
+        for name, field in schema["properties"].items():
+            about = {"description": field["description"]} if "description" in field else {}
+            value = {key: part for key, part in field.items() if key not in ("title", "description")}
+            required = name in schema.get("required", ())
+            parameters.append({"name": name, "in": "query", "required": required, "schema": value} | about)
+        return {"parameters": parameters}
 
 
 def admit_nulls(schema: Json) -> None:
@@ -177,29 +168,9 @@ def admit_nulls(schema: Json) -> None:
         schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
 
-def body_of(component: str, *, is_optional: bool = False) -> Json:
-    """Return the `requestBody` of an operation, by the name of its component."""
-    schema = {"$ref": f"#/components/schemas/{component}"}
-    return {"requestBody": {"required": not is_optional, "content": {"application/json": {"schema": schema}}}}
-
-
 def scope_fields_of(scope: type[Scope]) -> frozenset[str]:
     """Return the fields of a scope that stand in bodies and queries: all but those of the boundary."""
     return frozenset(scope.model_fields) - {*scope.boundary_fields}
-
-
-def _copied(field: FieldInfo) -> tuple[Any, FieldInfo]:
-    return field.annotation, copy(field)
-
-
-def _without_title(schema: Json) -> Json:
-    return {name: value for name, value in schema.items() if name not in ("title", "description")}
-
-
-def _is_list(schema: Json) -> bool:
-    """True if a single value of a parameter must be sent as a list of one."""
-    kinds = {option.get("type") for option in schema.get("anyOf", [schema])}
-    return "array" in kinds and "string" not in kinds
 
 
 RECORDS: Mapping[str, type[BaseModel]] = {

@@ -9,11 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
 
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry import context, trace
-from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import start_http_server
 from starlette.datastructures import Headers
@@ -53,61 +52,48 @@ class Trace:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        carried = {name: headers.get(name, "") for name in _propagator.fields}
+        carried = {name: value for name, value in carried.items() if 0 < len(value) <= MAX_HEADER_CHARS}
         method = scope["method"] if scope["method"] in METHODS else "HTTP"
-        parent = _propagator.extract(_sent(Headers(scope=scope)), context.Context())
+        parent = _propagator.extract(carried, context.Context())
         span = self._tracer.start_span(method, parent, SpanKind.SERVER, {"http.request.method": method})
 
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _note_answer(span, message["status"])
+                status = message["status"]
+                span.set_attribute("http.response.status_code", status)
+                if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    span.set_attribute("error.type", str(status))
+                    span.set_status(StatusCode.ERROR)
             await send(message)
 
         attached = context.attach(trace.set_span_in_context(span))
         try:
             await self._app(scope, receive, send_noted)
         except Exception as problem:
-            # Its message may have a text of the user.
+            # The type alone: the message may have a text of the user.
             span.set_attribute("error.type", type(problem).__qualname__)
             span.set_status(StatusCode.ERROR)
             raise
         finally:
             context.detach(attached)
-            _name_route(span, method, scope)
+            # By the route: the path itself has the user's id.
+            if (template := template_of(scope)) is not None:
+                span.set_attribute("http.route", template)
+                span.update_name(f"{method} {template}")
             span.end()
-
-
-def _sent(headers: Headers) -> dict[str, str]:
-    sent = {name: headers.get(name, "") for name in _propagator.fields}
-    return {name: value for name, value in sent.items() if 0 < len(value) <= MAX_HEADER_CHARS}
-
-
-def _note_answer(span: Span, status: int) -> None:
-    span.set_attribute("http.response.status_code", status)
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        span.set_attribute("error.type", str(status))
-        span.set_status(StatusCode.ERROR)
-
-
-def _name_route(span: Span, method: str, scope: Scope) -> None:
-    """Name the span by its route: the path itself has the user's id."""
-    template = template_of(scope)
-    if template is not None:
-        span.set_attribute("http.route", template)
-        span.update_name(f"{method} {template}")
 
 
 def template_of(scope: Scope) -> str | None:
     """Return the template of the route that has answered; None if there was none."""
-    template: str | None = getattr(_route_of(scope), "path_format", None)
+    route, endpoint = scope.get("route"), scope.get("endpoint")
+    if route is None and endpoint is not None:
+        # The router notes its own kind of routes only, and the endpoint of others.
+        routes = scope["app"].routes
+        route = next((other for other in routes if getattr(other, "endpoint", None) is endpoint), None)
+    template: str | None = getattr(route, "path_format", None)
     return template
-
-
-def _route_of(scope: Scope) -> Any:
-    """Return the route that has answered; the router notes its own kind only, and the endpoint of others."""
-    endpoint = scope.get("endpoint")
-    if endpoint is None or "route" in scope:
-        return scope.get("route")
-    return next((route for route in scope["app"].routes if getattr(route, "endpoint", None) is endpoint), None)
 
 
 NO_ROUTE = "none"
@@ -144,14 +130,11 @@ class Measure:
             status = "502"
             raise
         finally:
-            self._note(scope, status, time.perf_counter() - began)
-
-    def _note(self, scope: Scope, status: str, seconds: float) -> None:
-        route = template_of(scope) or NO_ROUTE
-        method = scope["method"] if scope["method"] in METHODS else "HTTP"
-        self._meters.requests.labels(method, route, status).inc()
-        if not is_stream(scope["path"]):
-            self._meters.request_seconds.labels(route).observe(seconds)
+            route = template_of(scope) or NO_ROUTE
+            method = scope["method"] if scope["method"] in METHODS else "HTTP"
+            self._meters.requests.labels(method, route, status).inc()
+            if not is_stream(scope["path"]):
+                self._meters.request_seconds.labels(route).observe(time.perf_counter() - began)
 
 
 @contextmanager

@@ -57,7 +57,9 @@ class KeyCallers:
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a key. Raises Refused: `unauthenticated`, or `too_many_requests` after many failures."""
         self._look()
-        secret = _key_in(headers)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        sent = token.strip() if scheme.lower() in SCHEMES else headers.get("x-api-key", "").strip()
+        secret = sent[:MAX_KEY_CHARS] or None
         key = None if secret is None else self._keys.get(digest_of(secret))
         if key is not None and not key.has_expired(datetime.now(UTC)):
             return caller_for(key.id, key.principal, key.user_id, self._policy)
@@ -95,7 +97,7 @@ class KeyCallers:
 
 
 def caller_for(name: str, principal: str, own_user: str | None, policy: Policy | None) -> Caller:
-    """Return the caller with the grants of its principal; a principal that the policy does not name has none."""
+    """Return the caller with the grants of its principal: none for a principal that the policy does not name."""
     grants = None if policy is None else policy.principals.get(principal, ())
     return Caller(name, principal, own_user, grants)
 
@@ -124,13 +126,6 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-def _key_in(headers: Headers) -> str | None:
-    """Return the key of a request, if it has one."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    key = token.strip() if scheme.lower() in SCHEMES else headers.get("x-api-key", "").strip()
-    return key[:MAX_KEY_CHARS] or None
 
 
 COOL_DOWN_S = 30.0

@@ -15,14 +15,11 @@ from modestream_client import operations as rows
 from modestream_client.operations import Operation
 
 from gateway.mcp.models import AddMemory, OneMemory, SetMemoryMode, recalled_of, record_of, sentences_of, texts_of
-from gateway.service.access import PROJECT
+from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.service import MemoryService
 from gateway.service.turns import FORGOTTEN, Turn, with_time
-
-DEFAULT_PROJECT = "default"
-"""The project of requests that name none (docs/contract.md)."""
 
 
 def unlimited() -> None:
@@ -47,41 +44,14 @@ RequestOf = Callable[[ServerRequestContext[Any, Any]], ToolRequest]
 """Returns the call and the project of a request. Raises Refused."""
 
 
-async def add(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
-    """Store a statement; return its turn's answer. Raises Refused.
-
-    A program repeats a call without knowing whether the first was stored, so the turn's id comes from what was said.
-    What was forgotten stays forgotten under its id: said again, it is a new turn with the next id.
-    """
-    scope = request.scope(asked.project_id)
-    for times_forgotten in itertools.count():
-        fields = with_time(_fields(asked) | {"turn_id": turn_id_of(asked, times_forgotten)})
-        answer = (await service.turns.add(request.call, Turn(scope, fields))).body
-        if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
-            return answer
-    raise AssertionError("unreachable: the call's deadline ends the loop")
-
-
 def turn_id_of(asked: AddMemory, times_forgotten: int = 0) -> str:
-    """Return the id of a statement. Its mode and its place are no part of it.
+    """Return the id of a statement, whatever its mode, project and conversation.
 
     >>> turn_id_of(AddMemory(text="a")) == turn_id_of(AddMemory(text="a", speaker="Ana"))
     False
     """
-    said = [asked.role, asked.speaker, asked.text, asked.occurred_at, times_forgotten]
-    return "mcp-" + hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()
-
-
-def _fields(asked: AddMemory) -> Json:
-    named = {
-        "conversation_id": asked.conversation_id,
-        "role": asked.role,
-        "speaker": asked.speaker,
-        "content": asked.text,
-        "occurred_at": asked.occurred_at,
-        "mode": asked.mode,
-    }
-    return {name: value for name, value in named.items() if value is not None}
+    statement = [asked.role, asked.speaker, asked.text, asked.occurred_at, times_forgotten]
+    return "mcp-" + hashlib.sha256(json.dumps(statement, ensure_ascii=False).encode()).hexdigest()
 
 
 ToolCall = Callable[[MemoryService, ToolRequest, Any], Awaitable[Json]]
@@ -91,7 +61,7 @@ ALL_PROJECTS: Json = {}
 
 
 def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> ToolCall:
-    """Return the call of a tool that is one operation, in the project that its arguments name, or the connection."""
+    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection."""
 
     async def call(service: MemoryService, request: ToolRequest, asked: Any) -> Json:
         fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
@@ -101,21 +71,15 @@ def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> 
     return call
 
 
-def _found(answer: Json) -> Json:
+def _hits(answer: Json) -> Json:
     return {"memories": [recalled_of(hit) for hit in answer["hits"]], "warnings": sentences_of(answer["warnings"])}
 
 
-def _page(answer: Json) -> Json:
-    return {**answer, "memories": [recalled_of(item) for item in answer["items"]]}
-
-
-def _context(answer: Json) -> Json:
-    return {**answer, "tokens": answer["tokens"]["total"]}
-
-
-search_memory = _call_of(rows.SEARCH_MEMORIES, _found)
-list_memories = _call_of(rows.LIST_MEMORIES, _page)
-assemble_context = _call_of(rows.ASSEMBLE_CONTEXT, _context)
+search_memory = _call_of(rows.SEARCH_MEMORIES, _hits)
+list_memories = _call_of(
+    rows.LIST_MEMORIES, lambda page: {**page, "memories": [recalled_of(item) for item in page["items"]]}
+)
+assemble_context = _call_of(rows.ASSEMBLE_CONTEXT, lambda context: {**context, "tokens": context["tokens"]["total"]})
 list_modes = _call_of(rows.LIST_MODES)
 declare_mode = _call_of(rows.DECLARE_MODE)
 get_intention = _call_of(rows.GET_INTENTION, texts_of)
@@ -124,8 +88,19 @@ health = _call_of(rows.HEALTH)
 
 
 async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
-    """Store a statement."""
-    return await add(service, request, asked)
+    """Store a statement; return its turn's answer.
+
+    A program repeats a call without knowing whether the first was stored, so the turn's id comes from the statement.
+    What was forgotten stays forgotten under its id: said again, it is a new turn with the next id.
+    """
+    fields = asked.model_dump(exclude={"project_id", "text"}, exclude_none=True) | {"content": asked.text}
+    turn = Turn(request.scope(asked.project_id), fields)
+    for times_forgotten in itertools.count():
+        identified = with_time(fields | {"turn_id": turn_id_of(asked, times_forgotten)})
+        answer = (await service.turns.add(request.call, turn._replace(fields=identified))).body
+        if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
+            return answer
+    raise AssertionError("unreachable: the call's deadline ends the loop")
 
 
 async def get_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:

@@ -30,7 +30,7 @@ OWN_PATH = "/mcp"
 USER_PATH = "/mcp/users/{user_id}"
 
 USER = "modestream.mcp_user"
-"""The key of the user in an ASGI scope."""
+"""Key of the user in an ASGI scope."""
 
 CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """`gateway.http.hosts` checks hosts and origins around all paths, with one setting for all of them."""
@@ -81,22 +81,19 @@ def request_of(context: Context) -> ToolRequest:
 
 
 def _user_of(scope: Scope) -> str:
-    """Return the user that the path or the key names. Raises Refused."""
+    """Return the user of the path, or of the key. Raises Refused, `not_allowed`, if the caller may do nothing there."""
     caller: Caller = scope["caller"]
     named = scope["path_params"].get("user_id")
     try:
         user = own_user_of(caller) if named is None else decoded(named)
     except ValueError:
         raise Refused("invalid_value", "a name in a path is UTF-8, percent-encoded once", "user_id") from None
-    _require_any(caller, user)
-    return user
-
-
-def _require_any(caller: Caller, user: str) -> None:
-    """Raise Refused, `not_allowed`, unless the caller may do anything here; each tool checks what it needs."""
+    # Anything that it may do there admits it; each tool checks what it needs.
     for permission in PERMISSIONS:
         try:
-            return require_user(caller, user, permission)
+            require_user(caller, user, permission)
         except Refused as error:
             refused = error
+        else:
+            return user
     raise refused

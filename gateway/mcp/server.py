@@ -41,7 +41,7 @@ from gateway.connection_settings import USUAL_TOOLS
 from gateway.mcp import calls
 from gateway.mcp.calls import RequestOf, ToolRequest
 from gateway.mcp.models import Found, Modes, NoArguments, OneMemory, Record, SearchMemory
-from gateway.mcp.tools import MemoryTool, tools_of
+from gateway.mcp.tools import tools_of
 from gateway.service.backend import Json
 from gateway.service.failures import Refused, failed
 from gateway.service.meters import Meters
@@ -86,11 +86,11 @@ class Resources:
         """Read one. Raises MCPError."""
         uri = str(params.uri)
         try:
-            found = await self._found(self._request_of(context), uri)
+            resource = await self._resource(self._request_of(context), uri)
         except Refused as refused:
             code = INTERNAL_ERROR if refused.code in OUTAGES else INVALID_PARAMS
             raise MCPError(code, str(refused), {"uri": uri}) from None
-        text = found.model_dump_json(exclude_none=True)
+        text = resource.model_dump_json(exclude_none=True)
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text, mime_type=JSON)])
 
     async def _found(self, request: ToolRequest, uri: str) -> BaseModel:
@@ -101,6 +101,15 @@ class Resources:
             raise Refused("not_found", f"there is no such resource; there are {MODES_URI} and {MEMORY_URI}ID")
         arguments = OneMemory(memory_id=memory_id)
         return Record.model_validate(await calls.get_memory(self._service, request, arguments))
+
+    async def _resource(self, request: ToolRequest, uri: str) -> BaseModel:
+        if uri == MODES_URI:
+            return Modes.model_validate(await calls.list_modes(self._service, request, NoArguments()))
+        memory_id = unquote(uri.removeprefix(MEMORY_URI))
+        if not uri.startswith(MEMORY_URI) or not memory_id:
+            raise Refused("not_found", f"there is no such resource; there are {MODES_URI} and {MEMORY_URI}ID")
+        memory = await calls.get_memory(self._service, request, OneMemory(memory_id=memory_id))
+        return Record.model_validate(memory)
 
 
 RECALL = Prompt(
@@ -131,10 +140,10 @@ class Prompts:
             raise MCPError(INVALID_PARAMS, "there is one prompt, recall, and it needs its argument topic")
         try:
             request = self._request_of(context)
-            found = await calls.search_memory(self._service, request, SearchMemory(query=topic))
+            memories = await calls.search_memory(self._service, request, SearchMemory(query=topic))
         except (Refused, ValueError) as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from None
-        text = ABOUT + Found.model_validate(found).model_dump_json(exclude_none=True)
+        text = ABOUT + Found.model_validate(memories).model_dump_json(exclude_none=True)
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=RECALL.description, messages=[message])
 
@@ -194,7 +203,12 @@ class Tools:
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool of this name; there are: {', '.join(self._tools)}")
         try:
-            answer = _answer(await self._result(context, tool, params.arguments or {}))
+            arguments, request = validated(tool.arguments, params.arguments or {}), self._request_of(context)
+            if not tool.only_reads:
+                request.count_write()
+            result = tool.result.model_validate(await tool.call(self._service, request, arguments))
+            content = result.model_dump(mode="json", exclude_none=True)
+            text = TextContent(type="text", text=to_json(content).decode())
         except Refused as refused:
             self._meters.tools.labels(tool.name, refused.code).inc()
             return _error(refused)
@@ -203,35 +217,20 @@ class Tools:
             self._meters.tools.labels(tool.name, "internal").inc()
             return _error(failed())
         self._meters.tools.labels(tool.name, "ok").inc()
-        return answer
-
-    async def _result(self, context: Context, tool: MemoryTool, given: Json) -> BaseModel:
-        arguments, request = validated(tool.arguments, given), self._request_of(context)
-        if not tool.only_reads:
-            request.count_write()
-        return tool.result.model_validate(await tool.call(self._service, request, arguments))
+        # The text is for programs that do not read structured content.
+        return CallToolResult(content=[text], structured_content=content)
 
 
-def validated(model: type[BaseModel], given: Json) -> BaseModel:
-    """Validate arguments; a null means that one is left out. Raises Refused."""
-    if unknown := [name for name in given if name not in model.model_fields]:
-        known = ", ".join(model.model_fields) or "none"
-        raise Refused(
-            "invalid_value", f"there is no such argument; there are: {known}", unknown[0][:MAX_FIELD_NAME_CHARS]
-        )
+def validated(model: type[BaseModel], arguments: Json) -> BaseModel:
+    """Validate arguments; null means left out. Raises Refused."""
+    if unknown := [name for name in arguments if name not in model.model_fields]:
+        message = f"there is no such argument; there are: {', '.join(model.model_fields) or 'none'}"
+        raise Refused("invalid_value", message, unknown[0][:MAX_FIELD_NAME_CHARS])
     try:
-        return model.model_validate({name: value for name, value in given.items() if value is not None})
+        return model.model_validate({name: value for name, value in arguments.items() if value is not None})
     except ValidationError as problem:
         rejected = to_rejected(problem)
         raise Refused(rejected.code, rejected.message, rejected.field) from None
-
-
-def _answer(result: BaseModel) -> CallToolResult:
-    content = result.model_dump(mode="json", exclude_none=True)
-    # The text is for programs that do not read structured content.
-    return CallToolResult(
-        content=[TextContent(type="text", text=to_json(content).decode())], structured_content=content
-    )
 
 
 def _error(refused: Refused) -> CallToolResult:

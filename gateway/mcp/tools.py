@@ -34,11 +34,9 @@ def _compact(node: Any, definitions: Json) -> Any:
     if "anyOf" in node:
         (only,) = (option for option in node["anyOf"] if option != {"type": "null"})
         node = {**only, **_without(node, "anyOf")}
-    return {name: _compact(value, definitions) for name, value in node.items() if not _is_idle(name, value)}
-
-
-def _is_idle(name: str, value: object) -> bool:
-    return value is None or (name == "title" and isinstance(value, str))
+    # A property may be called title too: then its value is a schema.
+    stated = {name: value for name, value in node.items() if not (name == "title" and isinstance(value, str))}
+    return {name: _compact(value, definitions) for name, value in stated.items() if value is not None}
 
 
 def _without(node: Json, name: str) -> Json:

@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 def unavailable() -> Refused:
-    """Return the error of a service that can't be reached."""
+    """Return the refusal for an unreachable service."""
     message = "the memory service can't be reached now; send the same request again later"
     return Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
 

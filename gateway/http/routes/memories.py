@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
@@ -15,10 +15,9 @@ from gateway.http.calls import ManageCall, PathName, ReadCall, WriteCall
 from gateway.http.limits import CHARGE_WRITES
 from gateway.http.shapes import BodyReader, Shapes, parsed
 from gateway.service.backend import Json
-from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
-from gateway.service.turns import Stored, Turn, idempotent_turn_id, with_time
+from gateway.service.turns import Turn, idempotent_turn_id, with_time
 from schemas.messages.decoding import parse_object
 
 MAX_TURNS = 100
@@ -38,71 +37,58 @@ IdempotencyKey = Annotated[
 def turn_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     """Return the routes that write turns."""
     router = APIRouter(tags=["turns"])
+    single: Json = {"$ref": f"#/components/schemas/{shapes.turn.shape.__name__}"}
+    items = {"type": "array", "items": single, "minItems": 1, "maxItems": MAX_TURNS}
+    many = {"type": "object", "properties": {"turns": items}, "required": ["turns"], "additionalProperties": False}
+    content = {"application/json": {"schema": {"anyOf": [single, many]}}}
 
     @router.post(
         "/v1/users/{user_id}/turns",
         operation_id="add_turns",
         summary="Remember one turn, or several in order",
         status_code=201,
-        openapi_extra=_document(shapes.turn),
+        openapi_extra={"requestBody": {"required": True, "content": content}},
     )
     async def add_turns(request: Request, call: WriteCall, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         turns = await parsed(await request.body(), partial(_turns, shapes.turn, idempotency_key))
         if isinstance(turns, Turn):
-            return _answer(await service.turns.add(call, turns))
-        request.scope[CHARGE_WRITES](len(turns) - 1)
-        return _answer(await service.turns.add_all(call, turns))
+            stored = await service.turns.add(call, turns)
+        else:
+            # The request itself counted as the first write.
+            request.scope[CHARGE_WRITES](len(turns) - 1)
+            stored = await service.turns.add_all(call, turns)
+        headers = {"X-Read-After": stored.body["read_after"]} if stored.body["read_after"] else {}
+        return JSONResponse(stored.body, 201 if stored.is_new else 200, headers=headers)
 
     return router
 
 
 def _turns(reader: BodyReader, key: str | None, body: bytes) -> Turn | list[Turn | Refused]:
-    """Return the one turn of a body, or those of its list. Raises Refused."""
-    many = _many(parse_object(body))
-    if many is None:
-        return _turn(reader, body, key, None)
-    return [_turn_or_refused(reader, turn, key, place) for place, turn in enumerate(many)]
-
-
-def _many(message: dict[str, Any]) -> list[Any] | None:
-    """Return the turns of a body with several; None if it is one turn. Raises Refused."""
+    """Return the turn of a body, or those of its list. Raises Refused."""
+    message = parse_object(body)
     if "turns" not in message:
-        return None
-    turns = message["turns"]
+        return _turn(reader, body, key, None)
     if unknown := [name for name in message if name != "turns"]:
         raise Refused("invalid_value", "beside `turns` there is no other field", str(unknown[0])[:80])
-    if not isinstance(turns, list) or not 1 <= len(turns) <= MAX_TURNS:
+    if not isinstance(message["turns"], list) or not 1 <= len(message["turns"]) <= MAX_TURNS:
         raise Refused("invalid_value", f"`turns` is a list of 1 to {MAX_TURNS} turns", "turns")
+    turns: list[Turn | Refused] = []
+    for index, turn in enumerate(message["turns"]):
+        if isinstance(turn, dict):
+            try:
+                turns.append(_turn(reader, to_json(turn), key, index))
+            except Refused as refused:
+                turns.append(refused)
+        else:
+            turns.append(Refused("invalid_value", "a turn is a JSON object", f"turns.{index}"))
     return turns
 
 
-def _turn(reader: BodyReader, body: bytes, key: str | None, place: int | None) -> Turn:
+def _turn(reader: BodyReader, body: bytes, key: str | None, index: int | None) -> Turn:
     scope, fields = reader.parse(body)
     if key is not None and fields.get("turn_id") is None:
-        fields = with_time({**fields, "turn_id": idempotent_turn_id(key, {**fields, **scope}, place)})
+        fields = with_time({**fields, "turn_id": idempotent_turn_id(key, {**fields, **scope}, index)})
     return Turn(scope, fields)
-
-
-def _turn_or_refused(reader: BodyReader, turn: object, key: str | None, place: int) -> Turn | Refused:
-    if not isinstance(turn, dict):
-        return Refused("invalid_value", "a turn is a JSON object", f"turns.{place}")
-    try:
-        return _turn(reader, to_json(turn), key, place)
-    except Refused as refused:
-        return refused
-
-
-def _answer(stored: Stored) -> JSONResponse:
-    headers = {"X-Read-After": stored.body["read_after"]} if stored.body["read_after"] else {}
-    return JSONResponse(stored.body, 201 if stored.is_new else 200, headers=headers)
-
-
-def _document(turn: BodyReader) -> dict[str, Any]:
-    single: dict[str, Any] = {"$ref": f"#/components/schemas/{turn.shape.__name__}"}
-    items = {"type": "array", "items": single, "minItems": 1, "maxItems": MAX_TURNS}
-    many = {"type": "object", "properties": {"turns": items}, "required": ["turns"], "additionalProperties": False}
-    content = {"application/json": {"schema": {"anyOf": [single, many]}}}
-    return {"requestBody": {"required": True, "content": content}}
 
 
 CHANGES: Mapping[str, Operation[WholeMemory] | None] = {
@@ -134,7 +120,18 @@ def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     )
     async def change_memory(request: Request, call: ReadCall, memory_id: PathName) -> JSONResponse:
         scope, fields = await shapes.memory_change.read(request)
-        return JSONResponse(await _changed(service, call, scope, memory_id, fields))
+        changes = [name for name in CHANGES if fields.get(name) is not None]
+        filters = {name: fields[name] for name in FILTERS if fields.get(name) is not None}
+        if len(changes) + bool(filters) != 1:
+            message = "give exactly one of `mode`, `text` and `interaction_mode`, or of `searchable` and `private` any"
+            raise Refused("invalid_value", message, (changes or list(CHANGES))[0])
+        if filters:
+            record = await service.memories.change(SET_MEMORY_VISIBILITY, call, scope, memory_id, filters)
+        elif (operation := CHANGES[name := changes[0]]) is None:
+            record = await service.memories.edit(call, scope, memory_id, fields[name])
+        else:
+            record = await service.memories.change(operation, call, scope, memory_id, {name: fields[name]})
+        return JSONResponse(record)
 
     @router.delete(
         path,
@@ -170,7 +167,8 @@ def forget_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         "/v1/users/{user_id}/projects/{project_id}",
         operation_id="forget_project",
         summary="Forget a project",
-        openapi_extra=_without_project(document),
+        # The project is in the path.
+        openapi_extra={"parameters": [part for part in document["parameters"] if part["name"] != "project_id"]},
     )
     async def forget_project(request: Request, call: ManageCall, project_id: PathName) -> JSONResponse:
         scope, fields = shapes.confirmed.read(request)
@@ -192,25 +190,6 @@ def forget_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     return router
 
 
-async def _changed(service: MemoryService, call: Call, scope: Json, memory_id: str, fields: Json) -> Json:
-    named = [name for name in CHANGES if fields.get(name) is not None]
-    filters = {name: fields[name] for name in FILTERS if fields.get(name) is not None}
-    if len(named) + bool(filters) != 1:
-        message = "give exactly one of `mode`, `text` and `interaction_mode`, or of `searchable` and `private` any"
-        raise Refused("invalid_value", message, (named or list(CHANGES))[0])
-    if filters:
-        return await service.memories.change(SET_MEMORY_VISIBILITY, call, scope, memory_id, filters)
-    [name] = named
-    if (operation := CHANGES[name]) is None:
-        return await service.memories.edit(call, scope, memory_id, fields[name])
-    return await service.memories.change(operation, call, scope, memory_id, {name: fields[name]})
-
-
 def _require_same(confirm: str, name: str) -> None:
     if confirm != name:
         raise Refused("invalid_value", "to forget all of it, give its name again as `confirm`", "confirm")
-
-
-def _without_project(document: Json) -> Json:
-    """The project is in the path."""
-    return {"parameters": [parameter for parameter in document["parameters"] if parameter["name"] != "project_id"]}

@@ -1,6 +1,6 @@
 """Answers without an end: events, and exports."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
@@ -11,7 +11,6 @@ from pydantic_core import to_json
 
 from gateway.http.calls import ReadCall
 from gateway.http.shapes import Shapes
-from gateway.service.backend import Json
 from gateway.service.events import Sent
 from gateway.service.service import MemoryService
 
@@ -39,7 +38,12 @@ def event_routes(service: MemoryService) -> APIRouter:
         events: Annotated[AsyncIterator[Sent], Depends(opened)],
     ) -> AsyncIterator[ServerSentEvent]:
         async for sent in events:
-            yield _as_sse(sent)
+            if sent.event == "opened":
+                yield ServerSentEvent(id=sent.id, retry=RETRY_MS, comment="listening")
+            elif isinstance(sent.event, str):
+                yield ServerSentEvent(id=sent.id, event=sent.event, data={"type": sent.event})
+            else:
+                yield ServerSentEvent(id=sent.id, event=sent.event.type, data=sent.event.as_json())
 
     return router
 
@@ -58,21 +62,13 @@ def export_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         scope, fields = shapes.export.read(request)
         everywhere = {**dict.fromkeys(shapes.scope_fields, "*"), **scope}
         pages = await service.export.turns(call, everywhere, fields)
-        return StreamingResponse(_lines(pages), media_type="application/x-ndjson")
+
+        async def lines() -> AsyncIterator[bytes]:
+            # Closed with it, so that the log says at once how much was taken.
+            async with aclosing(pages):
+                async for page in pages:
+                    yield b"".join(to_json(turn) + b"\n" for turn in page)
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     return router
-
-
-async def _lines(pages: AsyncGenerator[list[Json]]) -> AsyncIterator[bytes]:
-    # Closed with it, so that the log says at once how much was taken.
-    async with aclosing(pages):
-        async for page in pages:
-            yield b"".join(to_json(turn) + b"\n" for turn in page)
-
-
-def _as_sse(sent: Sent) -> ServerSentEvent:
-    if sent.event == "opened":
-        return ServerSentEvent(id=sent.id, retry=RETRY_MS, comment="listening")
-    if isinstance(sent.event, str):
-        return ServerSentEvent(id=sent.id, event=sent.event, data={"type": sent.event})
-    return ServerSentEvent(id=sent.id, event=sent.event.type, data=sent.event.as_json())
