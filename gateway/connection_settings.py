@@ -21,15 +21,15 @@ MORE_TOOLS = ("declare_mode", "get_intention", "set_intention", "health")
 
 
 def parted(value: object) -> object:
-    """Part a text at its commas; leave all else as it is."""
+    """Split a text at its commas; return other values unchanged."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def known_tools(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of tools. Raises ValueError for one that is none."""
-    known = (*USUAL_TOOLS, *MORE_TOOLS)
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"there is no tool {unknown[0]!r}; there are: {', '.join(known)}")
+    """Return the names of tools. Raises ValueError for an unknown one."""
+    tools = (*USUAL_TOOLS, *MORE_TOOLS)
+    if unknown := [name for name in names if name not in tools]:
+        raise ValueError(f"there is no tool {unknown[0]!r}; there are: {', '.join(tools)}")
     return names
 
 
@@ -66,9 +66,9 @@ class ConnectionSettings(BaseSettings):
         return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
 
     def at(self, successor: Successor) -> Self:
-        """Return the settings of the deployment that replaces the one of these settings."""
-        place = {"topic_prefix": successor.topic_prefix, "broker": successor.broker or self.broker}
-        return self.model_copy(update=place)
+        """Return the settings of a successor of this deployment."""
+        update = {"topic_prefix": successor.topic_prefix, "broker": successor.broker or self.broker}
+        return self.model_copy(update=update)
 
 
 class StdioSettings(ConnectionSettings):

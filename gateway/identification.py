@@ -1,4 +1,4 @@
-"""The callers that the settings admit: by keys, by tokens, by either; None: every caller may do everything."""
+"""The callers that the settings admit: by keys, tokens or either; None: every caller may do everything."""
 
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ class Identification(NamedTuple):
 def check_key_file(settings: GatewaySettings) -> None:
     """End the process with the reason if there is no file of keys where the settings name one.
 
-    At the start alone: of a file that is gone later no key is valid, and `/ready` tells.
+    At the start alone: once a file is gone later, no key is valid, and `/ready` fails.
     """
     path = settings.gateway_keys
     if path is not None and not path.exists():
@@ -50,11 +50,11 @@ def without_policy(settings: GatewaySettings) -> list[str]:
 
 
 NO_POLICY = "MODESTREAM_AUTHORIZATION is not set: {} are administrators: they may read, change and forget all users"
-"""What an operator is told at every start."""
+"""Warning at every start."""
 
 
 def identification_of(settings: GatewaySettings) -> Identification:
-    """Build what tells callers. Raises OSError or ValueError for a file that can't be read."""
+    """Build what identifies callers. Raises OSError or ValueError for a file that can't be read."""
     policy = None
     if settings.authorization is not None:
         policy = policy_of(settings.scope_model).model_validate_json(settings.authorization.read_bytes())

@@ -72,7 +72,7 @@ def backend_to(settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaBac
 async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, str | None]:
     """Return the settings of the deployment that serves, and why this process can't serve it, if so.
 
-    Without a broker they are those that were given: calls wait for the backend, and it for the record.
+    Without a broker the settings are returned unchanged: calls wait for the backend, and it for the record.
     """
     succession = Succession(Cluster.of(settings))
     with suppress(TimeoutError):

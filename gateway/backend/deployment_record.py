@@ -72,12 +72,12 @@ class DeploymentRecord:
 
     @property
     def conflict(self) -> str | None:
-        """Why this gateway can't serve the deployment; None if it can, or as long as nothing is known."""
+        """Why this gateway can't serve the deployment; None if it can, and before the record was read."""
         return None if self._record is None else scope_conflict(self._record, self._scope)
 
     @property
     def successor(self) -> Successor | None:
-        """The deployment that gateways send to instead; None as long as there is none."""
+        """The deployment that gateways send to instead; None for none."""
         return self._successor if self._successor is not None and self._successor.serves else None
 
     @property
@@ -104,7 +104,7 @@ class DeploymentRecord:
                 await task
 
     async def until_known(self) -> None:
-        """Wait until it is known whether the deployment serves."""
+        """Wait for the record of the deployment, or of its successor."""
         await self._follower.is_caught_up.wait()
         while self._record is None and self.successor is None:
             await self._next_change()
@@ -116,7 +116,7 @@ class DeploymentRecord:
             await self._next_change()
 
     async def until_ended(self) -> None:
-        """Wait until the deployment, which served or of which nothing was known, serves no longer."""
+        """Wait until the deployment does not serve, or no longer."""
         await self.until_known()
         while self.serves:
             await self._next_change()

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from modestream_client.answers import Reply
@@ -68,9 +67,7 @@ class KafkaBackend:
         self._opening = asyncio.create_task(self._open())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Disconnect; waiting requests raise `MemoryClosed`."""
         if self._opening is not None:
             self._opening.cancel()
@@ -83,17 +80,14 @@ class KafkaBackend:
     async def request(
         self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
     ) -> tuple[Reply, Written]:
-        """Send a record and wait for its reply."""
         transport = await self._connected(timeout)
         return await transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Send a record and wait until Kafka has it."""
         transport = await self._connected(timeout)
         return await transport.write(topic, value, principal=principal, timeout=timeout)
 
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records."""
         return await (await self._connected(self._patience_s)).partition_of(user_id)
 
     async def _connected(self, timeout: float) -> KafkaTransport:
@@ -137,17 +131,14 @@ class MeasuredBackend:
     async def request(
         self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
     ) -> tuple[Reply, Written]:
-        """Send a record and wait for its reply."""
         with self._meters.round_trip(topic):
             return await self._backend.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Send a record and wait until it is written."""
         with self._meters.round_trip(topic):
             return await self._backend.write(topic, value, principal=principal, timeout=timeout)
 
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records."""
         return await self._backend.partition_of(user_id)
 
 
@@ -176,9 +167,7 @@ class ServingBackend:
         self._running = asyncio.create_task(self._run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Disconnect."""
         if self._running is not None:
             self._running.cancel()
@@ -187,17 +176,14 @@ class ServingBackend:
     async def request(
         self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
     ) -> tuple[Reply, Written]:
-        """Send a record and wait for its reply."""
         async with self._call(timeout) as (backend, left):
             return await backend.request(topic, value, principal=principal, timeout=left, deadline=deadline)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Send a record and wait until Kafka has it."""
         async with self._call(timeout) as (backend, left):
             return await backend.write(topic, value, principal=principal, timeout=left)
 
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records."""
         async with self._call(DRAIN_S) as (backend, _):
             return await backend.partition_of(user_id)
 

@@ -1,4 +1,4 @@
-"""One connection of a caller, and all of them: what the HTTP library leaves open, bounded.
+"""Bounds on connections, which the HTTP library leaves open.
 
 Enters: bytes of a socket. Guaranteed: a request line with its header fields has bounded bytes, fields and time; a
 caller that stops reading holds no answer for longer than a minute, whatever the answer is; connections are bounded, by
@@ -48,7 +48,7 @@ class Connections:
         self._waiting_of: dict[str, dict[Connection, None]] = {}
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a new connection; beyond a bound it takes the place of one that waits. False: there is none."""
+        """Count a new connection; beyond a bound end one that waits instead. False: none waits."""
         address = connection.address
         is_full = self._by_address[address] >= self.limits.connections_per_address
         if is_full and not any(ip_address(address) in network for network in self._trusted):

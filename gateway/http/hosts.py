@@ -60,7 +60,6 @@ class CheckHosts:
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request."""
         refused = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
         if refused is not None:
             await problem(refused, str(scope.get("request_id", "-")))(scope, receive, send)

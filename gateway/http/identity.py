@@ -40,7 +40,6 @@ class RequestIds:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give a request its id and pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -72,7 +71,6 @@ class Identify:
         self._doors = doors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Identify a request and pass it on."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             address = (scope.get("client") or ("",))[0]
             path = scope["path"]

@@ -115,7 +115,6 @@ class Limit:
         self._streams: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count a request, and a stream while it is open."""
         caller = scope.get("caller")
         if scope["type"] != "http" or not isinstance(caller, Caller):
             await self._app(scope, receive, send)
@@ -187,7 +186,6 @@ class UnderWay:
         self._requests = Shares(limits.in_flight)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count a request while it is under way."""
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_streaming(scope):
             await self._app(scope, receive, send)
             return
@@ -221,7 +219,7 @@ def busy(meters: Meters, limit: str) -> Refused:
 
 
 def is_streaming(scope: Scope) -> bool:
-    """True for a request whose answer has no end of its own."""
+    """True for a request whose answer stays open."""
     return scope["method"] == "GET" and is_stream(scope["path"])
 
 
@@ -229,7 +227,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bytes of a body (docs/contract.md)."""
 
 MAX_FORM_BYTES = 4096
-"""Bytes of a body without a known sender: a form of sign-in has a key and an address."""
+"""Bytes of a body of an unknown sender: a form of sign-in has a key and an address."""
 
 SMALL_BODY_BYTES = 64 * 1024
 """Bodies up to this take no share of `body_bytes`: the HTTP library holds as much of each connection in any case."""
@@ -242,7 +240,7 @@ class ReadBodies:
     """Answers 413 for a body that is too large, 408 for one that is too slow, 429 or 503 where there is no room."""
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters, forms: Collection[str] = ()) -> None:
-        """`forms` are paths to which a sender posts to become known."""
+        """`forms` are the paths of sign-in forms: they take small bodies only."""
         self._app = app
         self._limits = limits
         self._meters = meters
@@ -250,7 +248,6 @@ class ReadBodies:
         self._room = Shares(limits.body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body of a request, if it has one, and pass both on."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         announced = headers.get("content-length", "0")
         if announced == "0" and "transfer-encoding" not in headers:

@@ -26,7 +26,6 @@ class RawPaths:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["type"] == "http" and (raw := scope.get("raw_path")) is not None:
             scope = {**scope, "path": raw.partition(b"?")[0].decode("latin-1")}
         await self._app(scope, receive, send)
@@ -39,7 +38,6 @@ class Heads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["type"] != "http" or scope["method"] != "HEAD" or is_stream(scope["path"]):
             await self._app(scope, receive, send)
             return

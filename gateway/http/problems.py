@@ -76,7 +76,7 @@ SENTENCES_OF_HTTP: Mapping[int, str] = {
 
 
 def problem(refused: Refused, request_id: str, http_status: int | None = None) -> JSONResponse:
-    """Return the answer of a refused call; `http_status` in place of that of its code."""
+    """Return the answer of a refused call; `http_status` overrides that of its code."""
     status = http_status or (404 if refused.names_resource else STATUS_OF[refused.code])
     body = {
         "type": f"urn:modestream:error:{refused.code}",

@@ -58,7 +58,7 @@ def shape_of(
     without: Collection[str] = (),
     examples: Sequence[Json] = (),
 ) -> type[BaseModel]:
-    """Return the model of a body: a record's fields, and the fields of the scope, if it has one, beside them."""
+    """Return the model of a body: the fields of a record and of its scope, if it has one, on one level."""
     fields = {
         field_name: field
         for field_name, field in record.model_fields.items()

@@ -48,7 +48,6 @@ class Trace:
         self._tracer = trace.get_tracer(SCOPE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on within its span."""
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
@@ -111,7 +110,6 @@ class Measure:
         self._meters = meters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

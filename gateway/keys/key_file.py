@@ -70,7 +70,7 @@ class KeyFile(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def change(cls, path: Path, change: Callable[[Self], Self]) -> None:
         """Apply `change` to the file. Raises OSError, ValueError, and the exceptions of `change`."""
-        # A file of its own: the lock of the file itself would go with it when it is replaced.
+        # A separate file: replacing the file of keys would drop a lock on it.
         with os.fdopen(os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             change(cls.read(path)).write(path)

@@ -60,7 +60,6 @@ class _Endpoint:
         self._manager = manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["method"] != "POST":
             # A GET would open a stream on which nothing is ever sent.
             raise HTTPException(405, headers={"Allow": "POST"})

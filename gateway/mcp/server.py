@@ -160,7 +160,7 @@ def build_server(
     tool_names: Collection[str] = USUAL_TOOLS,
     meters: Meters | None = None,
 ) -> Server[dict[str, Any]]:
-    """Build a server for these tools; `request_of` tells the user of each request."""
+    """Build a server for these tools; `request_of` returns the call of each request."""
     tools = Tools(service, request_of, tool_names, meters or Meters())
     resources, prompts = Resources(service, request_of), Prompts(service, request_of)
     return Server(
@@ -198,7 +198,7 @@ class Tools:
         return None if tool is None else dict(tool.listed.input_schema)
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool. Raises MCPError if there is none of that name."""
+        """Call a tool. Raises MCPError for an unknown name."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool of this name; there are: {', '.join(self._tools)}")

@@ -18,19 +18,16 @@ from starlette.types import Scope as Connection
 
 from gateway.http.problems import CODES_OF_HTTP, SENTENCES_OF_HTTP, STATUS_OF, TITLES, request_id_of
 from gateway.http.shapes import scope_fields_of
-from gateway.pages.pages import Pages
-from gateway.pages.rendering import Renderer, serve_asset
+from gateway.pages.pages import Pages, Renderer, serve_asset
 from gateway.pages.requests import PAGES
 from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.dead_letters import dead_letter_pages
-from gateway.pages.routes.forget import forget_pages
 from gateway.pages.routes.map import map_pages
-from gateway.pages.routes.memories import memory_pages
-from gateway.pages.routes.memory import one_memory_pages
+from gateway.pages.routes.memories import memory_pages, one_memory_pages
 from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
-from gateway.pages.routes.project import category_pages, consolidation_pages, intention_pages
+from gateway.pages.routes.project import category_pages, consolidation_pages, forget_pages, intention_pages
 from gateway.pages.routes.runs import run_pages
 from gateway.pages.sign_in import SignIn, session_pages
 from gateway.service.failures import Refused, failed
@@ -92,7 +89,6 @@ class PageHeaders:
         self._app = app
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

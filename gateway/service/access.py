@@ -27,7 +27,7 @@ def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
 def require_scope(caller: Caller, user_id: str, scope: dict[str, Any], permission: Permission) -> None:
     """Raise Refused, `not_allowed`, unless the grants cover one of the user's projects, or all of them for a write.
 
-    A read of several projects is narrowed by the service to those that are granted.
+    The service narrows a read of several projects to the granted ones.
     """
     require_user(caller, user_id, permission)
     selected = scope.get(PROJECT, DEFAULT_PROJECT)

@@ -1,4 +1,4 @@
-"""Counts of each user, kept in memory from the topic of boundaries; totals over all users.
+"""Counts of each user, in memory, from the topic of boundaries; totals over all users.
 
 Enters: the records of that topic, tombstones included. Guaranteed: bounded; totals cost nothing to ask for.
 """
@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from gateway.service.backend import Json
 
 MAX_BOUNDARIES = 200_000
-"""Boundaries that are kept; more are counted as `not_listed`, up to as many, and any Kafka tool can read them."""
+"""Boundaries in memory; more are counted as `not_listed`, up to as many, and any Kafka tool can read them."""
 
 MAX_BYTES = 128 * 1024 * 1024
 """Bytes of their records together: 0.4 KB of a user with one mode, 17 KB of one with 256."""
@@ -54,7 +54,7 @@ class Boundaries:
             return
 
     def user(self, user_id: str) -> Json | None:
-        """Return one user's; None if there is none."""
+        """Return the boundary of a user; None for an unknown user."""
         try:
             return self._get(self.fields.key_of(user_id))
         except ValueError:

@@ -49,7 +49,7 @@ class Call:
 
 
 def own_user_of(caller: Caller) -> str:
-    """Return the user of a caller that has one of its own. Raises Refused, `invalid_value`."""
+    """Return the only user of a caller. Raises Refused, `invalid_value`, for one that may name several."""
     if caller.own_user is None:
         raise Refused("invalid_value", "this key has no user of its own: name the user in the path", "user_id")
     return caller.own_user

@@ -1,4 +1,4 @@
-"""Dead letters: read from their topic, kept in memory, listed for a caller, published again.
+"""Dead letters: read from their topic, listed for a caller, published again.
 
 Enters: records of the topic of dead letters, and filters of a caller. Leaves: letters of users and projects that the
 caller may read; originals on their topics again, for callers that may manage these. Guaranteed: a letter has a user
@@ -43,13 +43,13 @@ REPLAYABLE = ("turns", "retrieve", "commands", "consolidate")
 """Topics that clients write to. The others are the worker's own: an old event there could undo what came later."""
 
 PREVIEW_CHARS = 1_000
-"""Characters of a value that are kept; the rest is read from the log when it is asked for."""
+"""Characters of a value in memory; the rest is read from the log on demand."""
 
 EXCERPT_CHARS = 90
 """Characters of an excerpt: a line of a table."""
 
 MAX_REASON_CHARS = 500
-"""Characters of a reason that are kept: the service's own sentences are shorter."""
+"""Characters of a reason: the service's own sentences are shorter."""
 
 
 class LetterPosition(NamedTuple):
@@ -74,10 +74,10 @@ class LetterPosition(NamedTuple):
 class DeadLetter:
     """One letter. `topic` has no prefix, `partition` and `offset` are those of the original; `at` is ISO 8601.
 
-    `excerpt` tells it from others: the text of a turn, the name of a command, else the beginning of the value.
+    `excerpt` is the text of a turn, the name of a command, else the beginning of the value.
 
-    `user` and `project` are None where the value does not tell them; `cut_from` is the length in bytes of a value of
-    which the log itself has a part alone.
+    `user` and `project` are None where the value does not name them; `cut_from` is the original length in bytes of a
+    value that the log has cut.
     """
 
     position: LetterPosition
@@ -145,7 +145,7 @@ def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = US
 
 
 def replay_of(record: Record, topic_prefix: str, principal: str | None) -> Outgoing:
-    """Return the original of a letter's record: same bytes and key, our headers replaced by the place of the letter.
+    """Return the original of a letter's record: same bytes and key, our headers replaced by the position of the letter.
 
     It acts as `principal`, the one of the replay's caller, whose grants count: the first one's header is a claim.
     A turn keeps about its time, which counts where it names none itself.
@@ -183,7 +183,7 @@ def _owner(record: Record, message: dict[str, Any], boundary: BoundaryFields) ->
 
 
 MAX_LETTERS = 10_000
-"""Letters that are kept, some 20 MB; earlier ones are in the log, for any Kafka tool."""
+"""Letters in memory, some 20 MB; earlier ones are in the log, for any Kafka tool."""
 
 
 class DeadLetterList:

@@ -1,6 +1,6 @@
 """One memory, many memories, or what is to be forgotten: show, move, edit, correct, filter, forget.
 
-A memory of another user, and one that is in no project of this user, are the same: not found. In a selection the
+A memory of another user is not found, as one that does not exist. In a selection the
 failure of one memory costs the others nothing, and is reported; a bounded number is under way at once.
 """
 
@@ -70,7 +70,7 @@ class Memories:
         return await self._get(call, where, memory_id)
 
     async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
-        """Move memories, given by project (`*`: in whichever of the user), to another mode; return `{"moved": n}`.
+        """Move memories, by project (`*`: any of the user), to another mode; return `{"moved": n}`.
 
         Ids that are not in their project are skipped. Commands go out one after the other: an error, such as that of a
         call out of time, leaves those before it done, and the same call again does the rest.
@@ -102,7 +102,7 @@ class Memories:
         return {**edited, "read_after": stored.body["read_after"]}
 
     async def forget(self, call: Call, scope: Json, memory_id: str) -> Json:
-        """Forget a memory and what derives from it; return `{"forgotten": n}`, 0 where there is none."""
+        """Forget a memory and what derives from it; return `{"forgotten": n}`, 0 for an unknown memory."""
         try:
             where = (await self.get(call, scope, memory_id))["scope"]
         except Refused as refused:
@@ -162,7 +162,7 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The number of memories that were changed, and of those that were refused with the first reason for it."""
+    """Numbers of changed and of refused memories, and the first refusal."""
 
     count: int
     failed: int = 0

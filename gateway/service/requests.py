@@ -51,10 +51,7 @@ class CheckedRequests:
     """Sends what the caller's grants cover."""
 
     def __init__(self, backend: Backend, boundary_fields: BoundaryFields, any_scope: Mapping[str, str]) -> None:
-        """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs.
-
-        `any_scope` is one for commands that are about none.
-        """
+        """`any_scope` is the scope of commands that are about no user."""
         self._any_scope = any_scope
         self._backend = backend
         self._boundary_fields = boundary_fields
@@ -104,7 +101,7 @@ class CheckedRequests:
             return await self._backend.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
 
     def key_of(self, user_id: str) -> str:
-        """Return the key of the user's records. Raises Refused, `invalid_value`, for a name that is none."""
+        """Return the key of the user's records. Raises Refused, `invalid_value`, for an invalid name."""
         try:
             return self._boundary_fields.key_of(user_id)
         except ValueError as problem:

@@ -1,6 +1,6 @@
 """The last consolidations of each user, in memory, from the service's events: what each run changed.
 
-Enters: records of `consolidated`. Guaranteed: bounded; no text of a memory is kept, so that a forgotten one is in none.
+Enters: records of `consolidated`. Guaranteed: bounded; no text of a memory, so that none outlives a forgotten memory.
 """
 
 from collections import OrderedDict, deque
@@ -17,13 +17,13 @@ from gateway.service.calls import Call
 TOPIC = "consolidated"
 
 MAX_BOUNDARIES = 1_000
-"""Users whose runs are kept, those of the latest runs."""
+"""Users whose runs are in memory, those of the latest runs."""
 
 MAX_RUNS = 20
 """Runs of one user."""
 
 MAX_CHANGES = 200
-"""Changes of a run that are kept, some 30 KB; `changes` counts all."""
+"""Changes of a run in memory, some 30 KB; `changes` counts all."""
 
 NUMERIC = frozenset({"decay"})
 """Operations whose values before and after are numbers; those of others may be texts."""
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 
 
 class Runs:
-    """Keeps runs, and lists those that a caller may see."""
+    """Runs by user, listed for callers that may see them."""
 
     def __init__(self, begin: Callable[[], Awaitable[None]], fields: BoundaryFields = USER_BOUNDARY) -> None:
         """`begin` starts the follower of the topic, and returns once it has read what was there.

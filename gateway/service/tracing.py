@@ -1,6 +1,6 @@
-"""What follows a request through this process: its id and its trace, for log lines and for records.
+"""The id and the trace of a request, for log lines and for records.
 
-Guaranteed: the ids of a request stand in the log lines of its own task and of nothing else.
+Guaranteed: the ids of a request are in the log lines of its task only.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -19,7 +19,7 @@ _request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 @contextmanager
 def named_request(request_id: str) -> Iterator[None]:
-    """Name the request of the block; an id that is none, such as `-`, leaves it unnamed."""
+    """Name the request of the block; an invalid id, such as `-`, leaves it unnamed."""
     token = _request_id.set(request_id if is_request_id(request_id) and request_id != "-" else None)
     try:
         yield

@@ -53,9 +53,9 @@ class Turns:
         return Stored({**answer, "read_after": written.read_after}, _is_new(answer))
 
     async def add_all(self, call: Call, turns: Sequence[Turn | Refused]) -> Stored:
-        """Store turns in order; a refused one has its `error` in its place and costs the others nothing.
+        """Store turns in order; a refused one is an `error` at its index, and the others are stored.
 
-        Raises Refused where all fail for the same reason that is none of theirs: no access, no service, no time.
+        Raises Refused where all fail for want of access, service or time.
         """
 
         async def add(turn: Turn | Refused) -> tuple[Json, Written] | Refused:

@@ -128,7 +128,7 @@ class Users:
     async def deployment(self, call: Call) -> Json:
         """Return totals over the users that the caller may see, and the state of the deployment.
 
-        A service that does not answer shows in `health` as null: the totals are known all the same.
+        Without an answer of the service its state is null: the totals come from the gateway.
         """
         try:
             health = await self._operations.run(HEALTH, call, {})
@@ -144,7 +144,7 @@ class Users:
 
 
 def _summed(boundary: Json, projects: Sequence[Json]) -> Json:
-    """Return a boundary with the numbers of some of its projects. The states of vectors are not known by project."""
+    """Return a boundary with the numbers of some of its projects, without states of vectors."""
     modes: Counter[str] = Counter()
     for project in projects:
         modes.update(project["modes"])
@@ -194,7 +194,7 @@ def cursor_of(position: str, *filters: str) -> str:
 
 
 def position_of(cursor: str | None, *filters: str) -> str | None:
-    """Return the position of a cursor. Raises Refused, `invalid_value`, if it is none, or one of another list.
+    """Return the position of a cursor. Raises Refused, `invalid_value`, for a text of another origin or list.
 
     >>> position_of(cursor_of("u1", "prefix"), "prefix")
     'u1'

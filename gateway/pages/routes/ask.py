@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
@@ -13,8 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import RowBar, signed_bars, stacked_bars
-from gateway.pages.formats import json_text
-from gateway.pages.marks import excerpt, pieces_of
+from gateway.pages.formats import excerpt, json_text, pieces_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
 from gateway.service.backend import Json
@@ -37,7 +36,7 @@ AROUND_PASSAGE_CHARS = 120
 """Characters shown before and after the best passage of a long text: a sentence or two."""
 
 BEGINNING = "where every memory begins"
-"""The ground that is the same for all hits, and so tells nothing about one."""
+"""The ground that is the same for all hits."""
 
 MATTERS = 0.1
 """Log-odds from which a ground is named in words: below, it moves a score by at most 2.5 points of 100."""
@@ -100,7 +99,15 @@ class Questions:
         """Search in the chosen mode, else in the scope's; each hit has its contributions."""
         fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
         answer = await self._service.operations.run(SEARCH_MEMORIES, view.call(), view.read_scope, fields)
-        hits = [{**_cut(hit), **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
+        hits = []
+        for hit in answer["hits"]:
+            contributions = hit.get("contributions") or {}
+            grounds = {name: value for name, value in contributions.items() if abs(value) >= MATTERS}
+            grounds.pop(BEGINNING, None)
+            for_it = [name for name, value in grounds.items() if value > 0][:MAX_GROUNDS]
+            against_it = [name for name, value in grounds.items() if value < 0][:MAX_GROUNDS]
+            bars = signed_bars(contributions)
+            hits.append({**_cut(hit), "bars": bars, "for_it": for_it, "against_it": against_it})
         return {"answer": answer, "hits": hits, "sent": _body(view, fields)}
 
     async def modes(self, view: View) -> Json:
@@ -149,11 +156,15 @@ class PackedContext:
     """An answer of `assemble.v1`, taken apart by section."""
 
     def __init__(self, context: Json, budget_tokens: int) -> None:
-        self._lines = _lines_of(context)
-        self._sticky = frozenset(context["sticky"])
         self.total = int(context["tokens"]["total"])
         self.budget = budget_tokens
-        self.sections = [self._section(context, name) for name in SECTIONS]
+        self.sections: list[SectionShown] = []
+        lines = _lines_of(context)
+        for name in SECTIONS:
+            memory_ids = context["sections"].get(name, ())
+            entries = [Entry(each, lines.get(each, ""), each in context["sticky"]) for each in memory_ids]
+            budget, tokens = int(context["budget"].get(name, 0)), int(context["tokens"].get(name, 0))
+            self.sections.append(SectionShown(name, TITLES[name], budget, tokens, entries))
 
     @property
     def bars(self) -> list[RowBar]:
@@ -166,14 +177,6 @@ class PackedContext:
         """Return the title of a section."""
         return TITLES[name]
 
-    def _section(self, context: Json, name: str) -> SectionShown:
-        entries = [
-            Entry(memory_id, self._lines.get(memory_id, ""), memory_id in self._sticky)
-            for memory_id in context["sections"].get(name, ())
-        ]
-        budget, tokens = int(context["budget"].get(name, 0)), int(context["tokens"].get(name, 0))
-        return SectionShown(name, TITLES[name], budget, tokens, entries)
-
 
 def _cut(hit: Json) -> Json:
     """Return a hit; one of a long text with its best passage marked, in an excerpt and in the whole."""
@@ -181,16 +184,6 @@ def _cut(hit: Json) -> Json:
         return hit
     whole = pieces_of(hit["text"], [(passages[0]["start"], passages[0]["end"])])
     return {**hit, "excerpt": excerpt(whole, AROUND_PASSAGE_CHARS), "whole": whole}
-
-
-def _explained(contributions: Mapping[str, float]) -> Json:
-    """Return the bars of all grounds, and the names of those that matter most for and against a hit."""
-    grounds = [(name, value) for name, value in contributions.items() if name != BEGINNING and abs(value) >= MATTERS]
-    return {
-        "bars": signed_bars(contributions),
-        "for_it": [name for name, value in grounds if value > 0][:MAX_GROUNDS],
-        "against_it": [name for name, value in grounds if value < 0][:MAX_GROUNDS],
-    }
 
 
 def _question(view: View) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.formats import speaker_of
-from gateway.pages.list_addresses import LIMITS, Pager, is_filtered, list_fields, pager_of
 from gateway.pages.pages import Pages, see
-from gateway.pages.requests import PAGES, View, name_of, read_form
+from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.service.access import may
 from gateway.service.backend import Json
 from gateway.service.failures import Refused

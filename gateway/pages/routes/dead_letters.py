@@ -119,14 +119,11 @@ def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLett
     letters = pages.service.dead_letters
     if view.query.get("letter"):
         return [letters.find(view.caller, view.query["letter"])]
-    return letters.tally(view.caller, _filter(view, _order(until))).replayable
-
-
-def _order(text: str | None) -> tuple[int, LetterPosition] | None:
-    if text is None:
-        return None
-    time, _, place_text = text.partition("_")
-    place = LetterPosition.parse(place_text)
-    if place is None or not time.isdecimal():
-        raise Refused("invalid_value", "this page must be opened from the list of dead letters", "until")
-    return int(time), place
+    newest = None
+    if until is not None:
+        time, _, letter_id = until.partition("_")
+        position = LetterPosition.parse(letter_id)
+        if position is None or not time.isdecimal():
+            raise Refused("invalid_value", "this page must be opened from the list of dead letters", "until")
+        newest = int(time), position
+    return letters.tally(view.caller, _filter(view, newest)).replayable

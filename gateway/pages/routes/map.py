@@ -131,27 +131,27 @@ async def _if_allowed(answer: Awaitable[Json]) -> Json | None:
 
 
 def _encode_map(result: Mapping[str, Any], *, compressed: bool) -> bytes:
-    """Return an answer of `map.v1` as compact JSON with a list per field, as gzip if `compressed`."""
-    clouds = [_cloud_columns(cloud) for cloud in result["clouds"]]
+    """Return an answer of `map.v1` as compact JSON, as gzip if `compressed`.
+
+    A cloud has a list per field of its points, all in the same order.
+    """
+    clouds = []
+    for cloud in result["clouds"]:
+        points: Sequence[Mapping[str, Any]] = cloud["points"]
+        texts = [point["text"] for point in points]
+        columns = {
+            "hue": hue(cloud["mode"]),
+            "ids": [point["memory_id"] for point in points],
+            "x": [point["x"] for point in points],
+            "y": [point["y"] for point in points],
+            "at": [int(datetime.fromisoformat(point["occurred_at"]).timestamp()) for point in points],
+            "text": [text + " …" if len(text) >= MAX_POINT_TEXT_CHARS else text for text in texts],
+            "conversation": _numbered(point["conversation_id"] or "" for point in points),
+            "type": _numbered(point["type"] for point in points),
+        }
+        clouds.append({name: cloud[name] for name in CLOUD_FIELDS} | columns)
     body = orjson.dumps({"clouds": clouds})
     return gzip.compress(body, COMPRESSION, mtime=0) if compressed else body
-
-
-def _cloud_columns(cloud: Mapping[str, Any]) -> Json:
-    """Return a cloud with a list per field of its points, all in the same order."""
-    points: Sequence[Mapping[str, Any]] = cloud["points"]
-    texts = [point["text"] for point in points]
-    return {
-        **{name: cloud[name] for name in CLOUD_FIELDS},
-        "hue": hue(cloud["mode"]),
-        "ids": [point["memory_id"] for point in points],
-        "x": [point["x"] for point in points],
-        "y": [point["y"] for point in points],
-        "at": [int(datetime.fromisoformat(point["occurred_at"]).timestamp()) for point in points],
-        "text": [text + " …" if len(text) >= MAX_POINT_TEXT_CHARS else text for text in texts],
-        "conversation": _numbered(point["conversation_id"] or "" for point in points),
-        "type": _numbered(point["type"] for point in points),
-    }
 
 
 def _numbered(values: Iterable[str]) -> Json:

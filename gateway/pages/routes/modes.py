@@ -112,8 +112,12 @@ class ModePages:
             self._operations.run(rows.LIST_MODES, view.call(), view.write_scope),
             self._operations.run(rows.HEALTH, view.call(), view.write_scope),
         )
-        counts = health["modes"]
-        modes = [{**mode, "counts": _counts_of(counts.get(mode["name"]) or {})} for mode in listed["modes"]]
+        modes = []
+        for mode in listed["modes"]:
+            vectors = health["modes"].get(mode["name"]) or {}
+            counts = {name: int(vectors.get(name) or 0) for name in COUNTS}
+            counts["all"] = counts["eligible"] + counts["not_applicable"]
+            modes.append({**mode, "counts": {**counts, "error": vectors.get("error")}})
         working = sum(mode["counts"]["pending"] + mode["counts"]["stale"] for mode in modes)
         return {
             "modes": modes,
@@ -121,11 +125,6 @@ class ModePages:
             "defaults": {"user": listed["user_default"], "project": listed["project_default"]},
             "embedders": listed["embedders"],
         }
-
-
-def _counts_of(health: Json) -> Json:
-    counts = {name: int(health.get(name) or 0) for name in COUNTS}
-    return {**counts, "all": counts["eligible"] + counts["not_applicable"], "error": health.get("error")}
 
 
 def _declaration(form: Form) -> Json:

@@ -89,8 +89,22 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 def live_answer(render: Callable[[], Awaitable[str]], changes: Changes) -> StreamingResponse:
     """Return a stream of server-sent events: a part of a page, sent when its text has changed."""
+
+    async def events() -> AsyncIterator[str]:
+        end, last = time.monotonic() + MAX_STREAM_S, ""
+        while time.monotonic() < end:
+            version = changes.version
+            text = await render()
+            # A comment where nothing has changed: it keeps proxies from closing the connection.
+            yield ": alive\n\n" if text == last else as_event(text)
+            last = text
+            await asyncio.sleep(MIN_INTERVAL_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_S - MIN_INTERVAL_S):
+                    await changes.changed_since(version)
+
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(render, changes), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
 def as_event(text: str) -> str:
@@ -203,17 +217,3 @@ def _modes(boundary: Json | None, state: Json | None) -> list[Json]:
         for name in {*counted, *vectors}
     ]
     return sorted(rows, key=lambda row: (-row["memories"], row["name"]))[:MODES_SHOWN]
-
-
-async def _events(render: Callable[[], Awaitable[str]], changes: Changes) -> AsyncIterator[str]:
-    end, last = time.monotonic() + MAX_STREAM_S, ""
-    while time.monotonic() < end:
-        version = changes.version
-        text = await render()
-        # A comment where nothing has changed: it keeps proxies from closing the connection.
-        yield ": alive\n\n" if text == last else as_event(text)
-        last = text
-        await asyncio.sleep(MIN_INTERVAL_S)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(REFRESH_S - MIN_INTERVAL_S):
-                await changes.changed_since(version)

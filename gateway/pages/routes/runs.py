@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import BAR_WIDTH
 from gateway.pages.pages import Pages
-from gateway.pages.requests import PAGES, View, name_of
+from gateway.pages.requests import PAGES, name_of
 from gateway.service.backend import Json
 from gateway.service.failures import Refused
 
@@ -65,7 +65,11 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show(request: Request) -> Response:
         view = pages.view(request)
-        filters = _filters(view)
+        filters: Json = {}
+        if (pipeline := view.query.get("pipeline")) in PIPELINES:
+            filters["pipeline"] = pipeline
+        if (failed := view.query.get("failed")) in ("true", "false"):
+            filters["failed"] = failed == "true"
         listed = await operations.run(LIST_RUNS, view.call(), view.write_scope, {**filters, "limit": RUNS_SHOWN})
         return await pages.render(
             view,
@@ -134,13 +138,6 @@ def totals_of(run: Mapping[str, Any]) -> Totals:
     prices = [float(cost) for cost in costs if cost is not None]
     tokens_in, tokens_out = (sum(call.get(name) or 0 for call in calls) for name in ("tokens_in", "tokens_out"))
     return Totals(len(calls), tokens_in, tokens_out, sum(prices) if prices and len(prices) == len(costs) else None)
-
-
-def _filters(view: View) -> Json:
-    """Return the valid filters of the address."""
-    pipeline, failed = view.query.get("pipeline"), view.query.get("failed")
-    filters: Json = {"pipeline": pipeline} if pipeline in PIPELINES else {}
-    return filters | ({"failed": failed == "true"} if failed in ("true", "false") else {})
 
 
 def _is_of(run: Json, project: str | None) -> bool:

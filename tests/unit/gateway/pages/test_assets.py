@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 
-from gateway.pages.rendering import STATIC, asset
+from gateway.pages.pages import STATIC, asset
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.pages.list_addresses import EXTRACTED_TYPES, MAX_TRAIL, list_fields, pager_of
+from gateway.pages.requests import EXTRACTED_TYPES, MAX_TRAIL, list_fields, pager_of
 from gateway.service.failures import Refused
 
 

@@ -1,6 +1,6 @@
 """Evidence in a text: offsets are code points, spans may overlap or be outdated."""
 
-from gateway.pages.marks import Piece, excerpt, pieces_of
+from gateway.pages.formats import Piece, excerpt, pieces_of
 
 
 def test_offsets_count_code_points() -> None:
