@@ -133,9 +133,16 @@ def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.S
 async def serve(served: Served, listening: socket.socket) -> int:
     """Serve until a signal, or until the record of the deployment turns out to be another one's."""
     stop = asyncio.Event()
+
+    def stop_by(order: signal.Signals) -> None:
+        # uvicorn raises the first signal once more.
+        if not stop.is_set():
+            log.info("stopping by %s", order.name)
+        stop.set()
+
     for order in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
-        asyncio.get_running_loop().add_signal_handler(order, _stop_by, order, stop)
+        asyncio.get_running_loop().add_signal_handler(order, stop_by, order)
     succession = Succession(served.cluster)
     while True:
         async with served.record.following():
@@ -155,13 +162,6 @@ async def serve(served: Served, listening: socket.socket) -> int:
             except CircularSuccession as circle:
                 log.error("%s", circle)  # noqa: TRY400
                 return os.EX_CONFIG
-
-
-def _stop_by(order: signal.Signals, stop: asyncio.Event) -> None:
-    # uvicorn raises the first signal once more.
-    if not stop.is_set():
-        log.info("stopping by %s", order.name)
-    stop.set()
 
 
 async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:

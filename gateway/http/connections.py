@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
     """The library's protocol, with ends for callers that send without end, slowly, or stand still."""
 
     stalled_s = STALLED_S
-    _look: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
     _deadline: asyncio.TimerHandle | None = None
 
     def __init__(self, *, connections: Connections, **how: Any) -> None:
@@ -135,7 +135,7 @@ class Connection(HttpToolsProtocol):
                 # Of one field, or of what is no request at all.
                 self._refuse_head()
         if not self._is_refused and not self.transport.is_closing():
-            self._keep_time()
+            self._update_deadline()
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -175,7 +175,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._connections.wait(self)
-            self._keep_time()
+            self._update_deadline()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the parser does not take."""
@@ -191,24 +191,24 @@ class Connection(HttpToolsProtocol):
 
     def give_way(self) -> None:
         """End at once, for another connection."""
-        self._forget()
+        self._drop_once()
         self.transport.abort()
 
     def pause_writing(self) -> None:
         """Begin to look whether the caller takes what is buffered; nothing more is written meanwhile."""
         super().pause_writing()
-        self._look_later(self.transport.get_write_buffer_size())
+        self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Go on: the caller has taken most of it."""
-        self._look_no_more()
+        self._stop_stall_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End; whatever waits to be sent is dropped."""
-        self._look_no_more()
+        self._stop_stall_timer()
         self._end_deadline()
-        self._forget()
+        self._drop_once()
         super().connection_lost(exc)
 
     def _count_head(self, size: int, fields: int) -> None:
@@ -218,7 +218,7 @@ class Connection(HttpToolsProtocol):
         if self._head_bytes > self._limits.header_bytes or self._fields > self._limits.header_fields:
             raise _HeadTooLarge
 
-    def _keep_time(self) -> None:
+    def _update_deadline(self) -> None:
         """Bound the time for which this waits for bytes: of a head, of the rest of an answered body, of a request."""
         is_answered = self.cycle is None or self.cycle.response_complete
         # A head behind a request that is being answered waits for the end of its answer.
@@ -267,23 +267,23 @@ class Connection(HttpToolsProtocol):
         self.transport.write_eof()
         self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
 
-    def _forget(self) -> None:
+    def _drop_once(self) -> None:
         if self._is_counted:
             self._is_counted = False
             self._connections.drop(self)
 
-    def _look_later(self, waiting_bytes: int) -> None:
-        self._look = self.loop.call_later(self.stalled_s, self._abort_if_stalled, waiting_bytes)
+    def _start_stall_timer(self, waiting_bytes: int) -> None:
+        self._stall_timer = self.loop.call_later(self.stalled_s, self._abort_if_stalled, waiting_bytes)
 
-    def _look_no_more(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
+    def _stop_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
     def _abort_if_stalled(self, waiting_bytes: int) -> None:
         left = self.transport.get_write_buffer_size()
         if left < waiting_bytes:
-            self._look_later(left)
+            self._start_stall_timer(left)
         else:
             # Closing would wait until the caller has taken the rest.
             self.transport.abort()

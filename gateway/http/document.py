@@ -241,14 +241,6 @@ LINKS = (
 """In the order of the document."""
 
 
-def add_links(name: str, responses: dict[str, Any]) -> None:
-    """Add the links of an operation to its answers."""
-    for link in LINKS:
-        if link.operation == name:
-            links = responses[link.status].setdefault("links", {})
-            links[link.target] = {"operationId": link.target, "parameters": link.parameters}
-
-
 STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
 """Operations whose answers are no JSON object."""
 
@@ -323,7 +315,10 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
         responses["200"] = {"description": "A stream.", "content": {STREAMED[name]: {"schema": {"type": "string"}}}}
     else:
         responses["200"] = _answer("The result.", _schema(ANSWERS.get(name, AnyResult).__name__))
-    add_links(name, responses)
+    for link in LINKS:
+        if link.operation == name:
+            links = responses[link.status].setdefault("links", {})
+            links[link.target] = {"operationId": link.target, "parameters": link.parameters}
     responses["default"] = {"$ref": "#/components/responses/Problem"}
     if is_open:
         operation["security"] = []

@@ -253,7 +253,8 @@ class ReadBodies:
         if announced == "0" and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        reading = _Reading(self._room, scope, self._max_bytes(scope))
+        is_for_anybody = "caller" not in scope or scope["path"] in self._forms
+        reading = _Reading(self._room, scope, MAX_FORM_BYTES if is_for_anybody else MAX_BODY_BYTES)
         try:
             try:
                 reading.check(int(announced[:20]) if announced.isdecimal() else 0)
@@ -266,10 +267,6 @@ class ReadBodies:
                 await self._app(scope, _once(body, receive), send)
         finally:
             reading.end()
-
-    def _max_bytes(self, scope: Scope) -> int:
-        is_for_anybody = "caller" not in scope or scope["path"] in self._forms
-        return MAX_FORM_BYTES if is_for_anybody else MAX_BODY_BYTES
 
     async def _body(self, reading: "_Reading", receive: Receive) -> bytes | None:
         """Return the body; None if the caller has hung up. Raises Refused."""
@@ -312,7 +309,7 @@ class _Reading:
             raise Refused("too_large", SENTENCES_OF_HTTP[413])
 
     def add(self, piece: bytes) -> str | None:
-        """Keep a piece; return the bound of `Shares` that it would break. Raises Refused, `too_large`."""
+        """Add a piece; return the bound of `Shares` that it would break. Raises Refused, `too_large`."""
         self.size += len(piece)
         self.check(self.size)
         if self.size > SMALL_BODY_BYTES:
@@ -327,7 +324,7 @@ class _Reading:
         """Return the body. Raises Refused, `too_large`, for one with too many values to be parsed."""
         body = b"".join(self._pieces)
         self._pieces = []
-        # Beside the event loop: it takes some 50 ms for 16 MiB.
+        # In a thread: it takes some 50 ms for 16 MiB.
         if len(body) > SMALL_BODY_BYTES and await asyncio.to_thread(count_values, body) > MAX_VALUES:
             raise Refused("too_large", f"a body has at most {MAX_VALUES:,} values")
         return body

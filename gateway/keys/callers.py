@@ -50,13 +50,13 @@ class KeyCallers:
         self._failures = FailedLogins(failed_logins_per_minute)
         self._keys = _by_digest(KeyFile.read(path))
         self._stamp = _stamp(path)
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         self.is_sound = True
         """False while the file is missing or can't be read."""
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a key. Raises Refused: `unauthenticated`, or `too_many_requests` after many failures."""
-        self._look()
+        self._reload_if_changed()
         scheme, _, token = headers.get("authorization", "").partition(" ")
         sent = token.strip() if scheme.lower() in SCHEMES else headers.get("x-api-key", "").strip()
         secret = sent[:MAX_KEY_CHARS] or None
@@ -69,7 +69,7 @@ class KeyCallers:
 
     def caller_by_id(self, key_id: str) -> Caller | None:
         """Return the caller of a key by its id; None if it was revoked or has expired."""
-        self._look()
+        self._reload_if_changed()
         key = next((key for key in self._keys.values() if key.id == key_id), None)
         if key is None or key.has_expired(datetime.now(UTC)):
             return None
@@ -88,10 +88,10 @@ class KeyCallers:
             log.error("the file of keys can't be read: the keys before it stay")  # noqa: TRY400
             self.is_sound = False
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         now = time.monotonic()
-        if now - self._looked_at >= LOOK_EVERY_S:
-            self._looked_at = now
+        if now - self._checked_at >= LOOK_EVERY_S:
+            self._checked_at = now
             if _stamp(self._path) != self._stamp:
                 self.reload()
 

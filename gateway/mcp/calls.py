@@ -14,7 +14,7 @@ from mcp.server.context import ServerRequestContext
 from modestream_client import operations as rows
 from modestream_client.operations import Operation
 
-from gateway.mcp.models import AddMemory, OneMemory, SetMemoryMode, recalled_of, record_of, sentences_of, texts_of
+from gateway.mcp.models import AddMemory, OneMemory, SetMemoryMode, recalled_of, record_of, texts_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from gateway.service.backend import Json
 from gateway.service.calls import Call
@@ -72,7 +72,8 @@ def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> 
 
 
 def _hits(answer: Json) -> Json:
-    return {"memories": [recalled_of(hit) for hit in answer["hits"]], "warnings": sentences_of(answer["warnings"])}
+    warnings = [f"{warning['code']}: {warning['message']}" for warning in answer["warnings"]]
+    return {"memories": [recalled_of(hit) for hit in answer["hits"]], "warnings": warnings or None}
 
 
 search_memory = _call_of(rows.SEARCH_MEMORIES, _hits)

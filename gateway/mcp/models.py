@@ -211,13 +211,8 @@ def recalled_of(memory: Json) -> Json:
 def record_of(memory: Json) -> Json:
     """Return a record in short."""
     fields = ("type", "role", "conversation_id", "version", "superseded_by")
-    place = {"project_id": memory.get("scope", {}).get("project_id")}
-    return {**recalled_of(memory), **{name: memory.get(name) for name in fields}, **place}
-
-
-def sentences_of(warnings: list[Json]) -> list[str] | None:
-    """Return warnings as sentences; None if there are none."""
-    return [f"{warning['code']}: {warning['message']}" for warning in warnings] or None
+    project = memory.get("scope", {}).get("project_id")
+    return {**recalled_of(memory), **{name: memory.get(name) for name in fields}, "project_id": project}
 
 
 def texts_of(intention: Json) -> Json:

@@ -85,19 +85,16 @@ def ids_of(*sources: Mapping[str, Any]) -> Ids:
     Ids(user_id='u1', agent_id=None, run_id='r1')
     """
     named: dict[str, str] = {}
-    for field, name, value in chain.from_iterable(map(_named_in, sources)):
-        if name not in NAMES:
-            raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
-        if not isinstance(value, str) or value in ("", ANY_VALUE):
-            raise Refused("invalid_value", "an id is one string here, and no pattern", field)
-        if named.setdefault(name, value) != value:
-            raise Refused("invalid_value", f"`{name}` is given twice, with two values", field)
+    for source in sources:
+        ids = ((name, name, source[name]) for name in NAMES if source.get(name) is not None)
+        for field, name, value in chain(ids, _flattened(source.get("filters") or {}, "filters")):
+            if name not in NAMES:
+                raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
+            if not isinstance(value, str) or value in ("", ANY_VALUE):
+                raise Refused("invalid_value", "an id is one string here, and no pattern", field)
+            if named.setdefault(name, value) != value:
+                raise Refused("invalid_value", f"`{name}` is given twice, with two values", field)
     return Ids(**named)
-
-
-def _named_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
-    yield from ((name, name, fields[name]) for name in NAMES if fields.get(name) is not None)
-    yield from _flattened(fields.get("filters") or {}, "filters")
 
 
 def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:

@@ -169,7 +169,14 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
         page = Mem0PageQuery(**asked)
         ids = ids_of(asked, (await filters.read(request)).fields)
         listed = await calls.list_page(_call(request, ids, "read"), ids, page.page_size, page.page)
-        return JSONResponse(_page(request, page, listed))
+
+        def address(number: int) -> str:
+            return str(request.url.include_query_params(page=number, page_size=page.page_size))
+
+        following = None if listed["next"] is None else address(page.page + 1)
+        previous = address(page.page - 1) if page.page > 1 else None
+        answer = {"count": listed["total"], "next": following, "previous": previous, "results": listed["items"]}
+        return JSONResponse(answer)
 
     async def find(request: Request) -> JSONResponse:
         fields = (await search.read(request)).fields
@@ -265,15 +272,3 @@ def _call(request: Request, ids: Ids, permission: Permission) -> Call:
         raise Refused("invalid_value", "give `user_id`: this key has no user of its own", "user_id")
     require_user(caller, user, permission)
     return Call.within(caller, user, wait_of(request.headers.get("prefer")), request_id_of(request))
-
-
-def _page(request: Request, page: Mem0PageQuery, listed: Json) -> dict[str, Any]:
-    def address(number: int) -> str:
-        return str(request.url.include_query_params(page=number, page_size=page.page_size))
-
-    return {
-        "count": listed["total"],
-        "next": None if listed["next"] is None else address(page.page + 1),
-        "previous": address(page.page - 1) if page.page > 1 else None,
-        "results": listed["items"],
-    }

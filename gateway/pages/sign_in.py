@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import jwt
 from starlette.datastructures import Headers
@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.http.identity import Callers, OpenCallers
+from gateway.keys.callers import KeyCallers
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, read_form
 from gateway.service.calls import Caller
@@ -41,14 +42,6 @@ SESSION_ID_BYTES = 12
 
 MAX_SIGNED_OUT = 100_000
 """Ids of signed-out sessions that are remembered, the latest ones: at most 15 MB."""
-
-
-class KeysById(Protocol):
-    """Finds the caller of a key."""
-
-    def caller_by_id(self, key_id: str) -> Caller | None:
-        """Return the caller; None for a revoked or expired key."""
-        ...
 
 
 class Sessions:
@@ -92,7 +85,7 @@ class Sessions:
 class SignIn:
     """Implements `gateway.http.identity.Callers` for pages: by the cookie, else by the headers of HTTP."""
 
-    def __init__(self, callers: Callers, keys: KeysById | None, sessions: Sessions) -> None:
+    def __init__(self, callers: Callers, keys: KeyCallers | None, sessions: Sessions) -> None:
         """`keys` of None: this gateway has no keys to sign in with."""
         self._callers = callers
         self._keys = keys

@@ -46,7 +46,7 @@ class Users:
     def __init__(self, boundaries: Boundaries, operations: Operations, scope_fields: Iterable[str]) -> None:
         """`scope_fields` are those of the deployment's scopes without the boundary's."""
         self._any_project = dict.fromkeys(scope_fields, ANY_VALUE)
-        self._boundaries = boundaries
+        self.boundaries = boundaries
         self._operations = operations
 
     async def list(self, call: Call, prefix: str, limit: int, cursor: str | None, *, asks_worker: bool = True) -> Json:
@@ -64,7 +64,7 @@ class Users:
 
         async def shown(boundary: Json) -> Json:
             async with slots:
-                user = self._boundaries.fields.name(boundary["scope"])
+                user = self.boundaries.fields.name(boundary["scope"])
                 return await self._shown(replace(call, user_id=user), boundary)
 
         return {"items": await asyncio.gather(*map(shown, page[:limit])), "next": after}
@@ -72,42 +72,42 @@ class Users:
     def only_user(self, caller: Caller) -> str | None:
         """Return the user that the caller may see, if it is a single one; None otherwise."""
         seen = list(islice(self._seen(caller, "", after=None), 2))
-        return self._boundaries.fields.name(seen[0]["scope"]) if len(seen) == 1 else None
+        return self.boundaries.fields.name(seen[0]["scope"]) if len(seen) == 1 else None
 
     async def boundary(self, call: Call) -> Json | None:
         """Return the `boundary.v1` of the call's user; None if the caller may see none. Raises Refused."""
-        boundary = self._boundaries.user(call.user_id) if may_see(call.caller, call.user_id) else None
+        boundary = self.boundaries.user(call.user_id) if may_see(call.caller, call.user_id) else None
         return None if boundary is None else await self._shown(call, boundary)
 
     def totals(self, caller: Caller) -> Json:
         """Return totals over the users that the caller may see; one that it sees in part counts as a boundary only."""
-        named = granted_users(caller, self._boundaries)
-        return self._boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
+        named = granted_users(caller, self.boundaries)
+        return self.boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
 
     def first_days(self, caller: Caller) -> Mapping[str, int]:
         """Return how many of the users whose projects the caller may all read have their first memory on each day."""
-        named = granted_users(caller, self._boundaries)
+        named = granted_users(caller, self.boundaries)
         if named is None:
-            return self._boundaries.first_days()
+            return self.boundaries.first_days()
         whole = self._whole_of(caller, named)
         return Counter(str(boundary["first"])[:10] for boundary in whole if boundary.get("first"))
 
     def _whole_of(self, caller: Caller, users: Iterable[str]) -> Sequence[Json]:
-        boundaries = map(self._boundaries.user, users)
+        boundaries = map(self.boundaries.user, users)
         return [self._whole(caller, boundary) for boundary in boundaries if boundary is not None]
 
     def _seen(self, caller: Caller, prefix: str, after: str | None) -> Iterator[Json]:
         """Yield the boundaries that the caller may see behind one, with the numbers of all their projects."""
-        named = granted_users(caller, self._boundaries)
+        named = granted_users(caller, self.boundaries)
         if named is None:
-            return self._boundaries.after(prefix, after)
-        seen = sorted(filter(None, map(self._boundaries.user, named)), key=lambda boundary: str(boundary["boundary"]))
-        matching = (boundary for boundary in seen if self._boundaries.fields.name(boundary["scope"]).startswith(prefix))
+            return self.boundaries.after(prefix, after)
+        seen = sorted(filter(None, map(self.boundaries.user, named)), key=lambda boundary: str(boundary["boundary"]))
+        matching = (boundary for boundary in seen if self.boundaries.fields.name(boundary["scope"]).startswith(prefix))
         return (boundary for boundary in matching if after is None or boundary["boundary"] > after)
 
     def _whole(self, caller: Caller, boundary: Json) -> Json:
         """Return a boundary if the caller may read all of its projects, else one without numbers."""
-        user = self._boundaries.fields.name(boundary["scope"])
+        user = self.boundaries.fields.name(boundary["scope"])
         return boundary if may_read_project(caller, user, None) else _summed(boundary, [])
 
     async def _shown(self, call: Call, boundary: Json) -> Json:
@@ -115,15 +115,6 @@ class Users:
             return boundary
         listed = await self._operations.run(LIST_PROJECTS, call, self._any_project, {"limit": MAX_PROJECTS})
         return _summed(boundary, listed["items"])
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of a user's numbers."""
-        return self._boundaries.version
-
-    async def changed_since(self, version: int) -> None:
-        """Return once the version is another one."""
-        await self._boundaries.changed_since(version)
 
     async def deployment(self, call: Call) -> Json:
         """Return totals over the users that the caller may see, and the state of the deployment.

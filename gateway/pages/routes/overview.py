@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from modestream_client.operations import COMPARE_EMBEDDERS, HEALTH
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from gateway.pages.pages import Pages, boundary_of, see, worker_may_be_away
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.readiness import probe_user
 from gateway.service.backend import Json
+from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 
@@ -45,17 +46,6 @@ MAX_STREAM_S = 900.0
 """Length of one stream: a revoked key is noticed when the browser connects again."""
 
 
-class Changes(Protocol):
-    """A counter of changes to the numbers that a page shows."""
-
-    @property
-    def version(self) -> int:
-        """A number that grows with every change."""
-
-    async def changed_since(self, version: int) -> None:
-        """Return when the version differs."""
-
-
 def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
 
@@ -71,7 +61,7 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
             template = "parts/deployment_numbers.html" if view.user is None else "parts/user_numbers.html"
             return pages.text(view, template, **await _numbers(pages, view, await state.value()))
 
-        return live_answer(render, pages.service.users)
+        return live_answer(render, pages.service.users.boundaries)
 
     async def compare(request: Request) -> Response:
         view = pages.view(request)
@@ -87,13 +77,13 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
     ]
 
 
-def live_answer(render: Callable[[], Awaitable[str]], changes: Changes) -> StreamingResponse:
+def live_answer(render: Callable[[], Awaitable[str]], boundaries: Boundaries) -> StreamingResponse:
     """Return a stream of server-sent events: a part of a page, sent when its text has changed."""
 
     async def events() -> AsyncIterator[str]:
         end, last = time.monotonic() + MAX_STREAM_S, ""
         while time.monotonic() < end:
-            version = changes.version
+            version = boundaries.version
             text = await render()
             # A comment where nothing has changed: it keeps proxies from closing the connection.
             yield ": alive\n\n" if text == last else as_event(text)
@@ -101,7 +91,7 @@ def live_answer(render: Callable[[], Awaitable[str]], changes: Changes) -> Strea
             await asyncio.sleep(MIN_INTERVAL_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_S - MIN_INTERVAL_S):
-                    await changes.changed_since(version)
+                    await boundaries.changed_since(version)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)

@@ -77,12 +77,12 @@ async def test_every_route_asks_for_a_key_with_the_permission_that_it_needs(gate
     ids, wrong = await made_by_owner(gateway), []
     for caller in CALLERS:
         for route, visit in ROUTES.items():
-            gateway.backend.sent.clear()
+            gateway.wire.sent.clear()
             status = await visited(gateway, route, visit, caller, ids)
             if (200 if status // 100 == 2 else status) != expected(visit.needs, caller):
                 wrong.append((route, caller, status))
             if status in (401, 403) and not (caller == "reader" and route.startswith("PATCH")):
-                assert gateway.backend.sent == [], (route, caller)
+                assert gateway.wire.sent == [], (route, caller)
     assert not wrong, "\n".join(map(str, wrong))
 
 
@@ -107,7 +107,7 @@ async def test_protocol_of_another_user_is_closed(gateway: GuardedGateway) -> No
         for method in ("initialize", "tools/list", "tools/call", "resources/list", "prompts/list", "ping"):
             params: dict[str, Any] = {"name": "list_memories", "arguments": {}} if method == "tools/call" else {}
             assert (await gateway.mcp(method, caller, **params)).status_code == status, (method, caller)
-    assert gateway.backend.sent == []
+    assert gateway.wire.sent == []
 
 
 async def test_other_methods_open_no_door(gateway: GuardedGateway) -> None:
@@ -115,7 +115,7 @@ async def test_other_methods_open_no_door(gateway: GuardedGateway) -> None:
         for path in ("/v1/users/u1/memories", "/v1/me", "/mcp/users/u1"):
             assert (await gateway.ask(method, path)).status_code == 401
             assert (await gateway.ask(method, path, "reader")).status_code == 405
-    assert gateway.backend.sent == []
+    assert gateway.wire.sent == []
     answer = await gateway.ask("OPTIONS", "/v1/users/u1/memories/x", "reader")
     assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH"
 

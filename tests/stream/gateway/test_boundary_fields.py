@@ -166,7 +166,7 @@ async def test_what_names_no_boundary_is_refused(tmp_path: Path) -> None:
                 assert answer.status_code == 422, (method, rest)
                 assert answer.json()["code"] == "invalid_value", (method, rest)
                 assert "organization_id/user_id" in answer.json()["detail"]
-        assert gateway.backend.sent == []
+        assert gateway.wire.sent == []
 
 
 async def test_names_are_encoded_twice_where_values_have_slashes(tmp_path: Path) -> None:

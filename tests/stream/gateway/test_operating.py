@@ -27,4 +27,4 @@ async def test_key_without_a_policy_may_not_operate(pipeline: InMemoryPipeline, 
         refused = await gateway.ask("POST", "/v1/pipelines/edits", principal, json=EDIT)
         assert (await gateway.ask("GET", "/v1/users", principal)).status_code == 200
     assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
-    assert gateway.backend.sent == []
+    assert gateway.wire.sent == []
