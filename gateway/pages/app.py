@@ -18,7 +18,7 @@ from starlette.types import Scope as Connection
 
 from gateway.http.problems import CODES_OF_HTTP, SENTENCES_OF_HTTP, STATUS_OF, TITLES, request_id_of
 from gateway.http.shapes import scope_fields_of
-from gateway.pages.pages import Pages, Renderer, serve_asset
+from gateway.pages.pages import Pages, rendered, serve_asset
 from gateway.pages.requests import PAGES
 from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.conversations import conversation_pages
@@ -50,9 +50,7 @@ log = logging.getLogger(__name__)
 
 def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> Sequence[BaseRoute]:
     """Return the routes of the window; `/` redirects there."""
-    renderer = Renderer()
-    pages = Pages(service, renderer, scope_fields_of(scope), is_signed_in=sign_in.is_needed)
-    errors = ErrorPages(renderer)
+    pages = Pages(service, scope_fields_of(scope), is_signed_in=sign_in.is_needed)
     app = Starlette(
         routes=[
             Route(PAGES + "/static/{digest}/{name:path}", serve_asset),
@@ -72,7 +70,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *run_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
-        exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},
+        exception_handlers={Refused: show_refused, HTTPException: show_http_error, Exception: show_defect},
     )
     app.router.redirect_slashes = False
 
@@ -100,36 +98,34 @@ class PageHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
-class ErrorPages:
-    """Shows an error as a page: what happened, what to do, and the request's id for the operator."""
+async def show_refused(request: Request, error: Exception) -> Response:
+    """Show a refusal; without a session, redirect to the sign-in page."""
+    assert isinstance(error, Refused)
+    if error.code == "unauthenticated" and request.method == "GET" and not _is_part(request):
+        wanted = request.scope["path"] + ("?" + request.url.query if request.url.query else "")
+        return RedirectResponse(f"{PAGES}/sign-in?" + urlencode({"next": wanted}), 303)
+    return _error_page(request, error, 404 if error.names_resource else STATUS_OF[error.code])
 
-    def __init__(self, renderer: Renderer) -> None:
-        self._renderer = renderer
 
-    async def on_refused(self, request: Request, error: Exception) -> Response:
-        """Show a refusal; without a session, redirect to the sign-in page."""
-        assert isinstance(error, Refused)
-        if error.code == "unauthenticated" and request.method == "GET" and not _is_part(request):
-            wanted = request.scope["path"] + ("?" + request.url.query if request.url.query else "")
-            return RedirectResponse(f"{PAGES}/sign-in?" + urlencode({"next": wanted}), 303)
-        return self._page(request, error, 404 if error.names_resource else STATUS_OF[error.code])
+async def show_http_error(request: Request, error: Exception) -> Response:
+    """Show an error of the framework, such as an unknown path."""
+    assert isinstance(error, HTTPException)
+    code = CODES_OF_HTTP.get(error.status_code, "invalid_value")
+    sentence = SENTENCES_OF_HTTP.get(error.status_code, "this request is not valid here")
+    return _error_page(request, Refused(code, sentence), error.status_code)  # type: ignore[arg-type]
 
-    async def on_http(self, request: Request, error: Exception) -> Response:
-        """Show an error of the framework, such as an unknown path."""
-        assert isinstance(error, HTTPException)
-        code = CODES_OF_HTTP.get(error.status_code, "invalid_value")
-        sentence = SENTENCES_OF_HTTP.get(error.status_code, "this request is not valid here")
-        return self._page(request, Refused(code, sentence), error.status_code)  # type: ignore[arg-type]
 
-    async def on_defect(self, request: Request, error: Exception) -> Response:
-        """Show that a page failed, and log the reason."""
-        log.error("request %s failed", request_id_of(request), exc_info=error)
-        return self._page(request, failed(), HTTPStatus.BAD_GATEWAY)
+async def show_defect(request: Request, error: Exception) -> Response:
+    """Show that a page failed, and log the reason."""
+    log.error("request %s failed", request_id_of(request), exc_info=error)
+    return _error_page(request, failed(), HTTPStatus.BAD_GATEWAY)
 
-    def _page(self, request: Request, refused: Refused, status: int) -> Response:
-        values = {"refused": refused, "title": TITLES[refused.code], "request_id": request_id_of(request)}
-        template = "parts/error.html" if _is_part(request) else "error.html"
-        return HTMLResponse(self._renderer.text(template, values), status)
+
+def _error_page(request: Request, refused: Refused, status: int) -> Response:
+    """Return what happened, what to do, and the request's id for the operator."""
+    values = {"refused": refused, "title": TITLES[refused.code], "request_id": request_id_of(request)}
+    template = "parts/error.html" if _is_part(request) else "error.html"
+    return HTMLResponse(rendered(template, values), status)
 
 
 def _is_part(request: Request) -> bool:

@@ -38,24 +38,25 @@ DIGEST_CHARS = 12
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-class Renderer:
-    """Renders templates by name."""
+def rendered(template: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a template."""
+    return _environment().get_template(template).render(**values)
 
-    def __init__(self) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.globals["asset"] = asset
-        self._environment.filters.update(FILTERS)
 
-    def text(self, template: str, values: Mapping[str, Any]) -> str:
-        """Return the text of a template."""
-        return self._environment.get_template(template).render(**values)
+@cache
+def _environment() -> Environment:
+    # One for the process: templates are compiled once.
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["asset"] = asset
+    environment.filters.update(FILTERS)
+    return environment
 
 
 def asset(name: str) -> str:
@@ -148,11 +149,8 @@ class Header:
 class Pages:
     """Builds views and renders pages. `service` is that of HTTP and MCP too, so that its checks hold here."""
 
-    def __init__(
-        self, service: MemoryService, renderer: Renderer, scope_fields: frozenset[str], *, is_signed_in: bool
-    ) -> None:
+    def __init__(self, service: MemoryService, scope_fields: frozenset[str], *, is_signed_in: bool) -> None:
         self.service = service
-        self._renderer = renderer
         self._scope_fields = scope_fields
         self._is_signed_in = is_signed_in
 
@@ -183,11 +181,11 @@ class Pages:
 
     def text(self, view: View, template: str, **values: Any) -> str:
         """Return the text of a part, for events of a stream."""
-        return self._renderer.text(template, {"view": view, **values})
+        return rendered(template, {"view": view, **values})
 
     def bare(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page without a view, such as the one to sign in."""
-        return HTMLResponse(self._renderer.text(template, values), status)
+        return HTMLResponse(rendered(template, values), status)
 
 
 def see(address: str) -> Response:

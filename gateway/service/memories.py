@@ -34,6 +34,29 @@ REPEATED = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "imp
 """Fields of a record that its next version repeats."""
 
 
+MAX_SELECTED = MAX_MOVED_MEMORIES
+"""Memories of one selection: as many as one command moves."""
+
+AT_ONCE = 8
+"""Commands at the same time: forgetting 500 takes some seconds, and other callers are answered in between."""
+
+
+class Selected(NamedTuple):
+    """One memory of a selection; `scope` is its own, without the user."""
+
+    memory_id: str
+    scope: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Numbers of changed and of refused memories, and the first refusal."""
+
+    count: int
+    failed: int = 0
+    refusal: Refused | None = None
+
+
 class Memories:
     """Commands on memories. `scope` has the project, or nothing: then it is any of the user."""
 
@@ -115,6 +138,33 @@ class Memories:
         """Forget a conversation, a project or the user: `what` are the arguments of `forget`."""
         return await self._forgotten(call, scope, what)
 
+    async def move_selected(self, call: Call, selected: Sequence[Selected], mode: str) -> Outcome:
+        """Move memories to another mode, those of one scope with one command. Raises Refused if none could be."""
+        _require_bounded(selected)
+        by_scope: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        for memory in selected:
+            by_scope.setdefault(tuple(sorted(memory.scope.items())), []).append(memory.memory_id)
+
+        async def move(scope: Mapping[str, str], memory_ids: Sequence[str]) -> int:
+            arguments = {"memory_ids": memory_ids, "mode": mode}
+            return int((await self._requests.ask(rows.SET_MEMORY_MODE, call, dict(scope), arguments)).result["moved"])
+
+        return await _settled([(move(dict(scope), ids), len(ids)) for scope, ids in by_scope.items()])
+
+    async def forget_selected(self, call: Call, selected: Sequence[Selected]) -> Outcome:
+        """Forget memories and what derives from them, which `count` includes. Raises Refused if none could be."""
+        _require_bounded(selected)
+        distinct = dict.fromkeys((memory.memory_id, tuple(sorted(memory.scope.items()))) for memory in selected)
+
+        async def forget(memory_id: str, scope: Json) -> int:
+            what = {"memory_id": memory_id}
+            with audited(call, "forget", scope, what=what) as counts:
+                reply = await self._requests.ask(rows.FORGET, call, scope, what)
+                counts["forgotten"] = int(reply.result["forgotten"])
+            return counts["forgotten"]
+
+        return await _settled([(forget(memory_id, dict(scope)), 1) for memory_id, scope in distinct])
+
     async def _forgotten(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
         with audited(call, "forget", self._others(scope), what=dict(what)) as counts:
             result = await self._command(rows.FORGET, call, scope, what)
@@ -144,63 +194,6 @@ class Memories:
 
 def _not_found() -> Refused:
     return Refused("not_found", "this user has no memory of that id", "memory_id")
-
-
-MAX_SELECTED = MAX_MOVED_MEMORIES
-"""Memories of one selection: as many as one command moves."""
-
-AT_ONCE = 8
-"""Commands at the same time: forgetting 500 takes some seconds, and other callers are answered in between."""
-
-
-class Selected(NamedTuple):
-    """One memory of a selection; `scope` is its own, without the user."""
-
-    memory_id: str
-    scope: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Numbers of changed and of refused memories, and the first refusal."""
-
-    count: int
-    failed: int = 0
-    refusal: Refused | None = None
-
-
-class Selections:
-    """Commands on selections. All raise Refused where nothing at all could be done."""
-
-    def __init__(self, requests: CheckedRequests) -> None:
-        self._requests = requests
-
-    async def move(self, call: Call, selected: Sequence[Selected], mode: str) -> Outcome:
-        """Move memories to another mode, those of one scope with one command."""
-        _require_bounded(selected)
-        by_scope: dict[tuple[tuple[str, str], ...], list[str]] = {}
-        for memory in selected:
-            by_scope.setdefault(tuple(sorted(memory.scope.items())), []).append(memory.memory_id)
-
-        async def move(scope: Mapping[str, str], memory_ids: Sequence[str]) -> int:
-            arguments = {"memory_ids": memory_ids, "mode": mode}
-            return int((await self._requests.ask(rows.SET_MEMORY_MODE, call, dict(scope), arguments)).result["moved"])
-
-        return await _settled([(move(dict(scope), ids), len(ids)) for scope, ids in by_scope.items()])
-
-    async def forget(self, call: Call, selected: Sequence[Selected]) -> Outcome:
-        """Forget memories and what derives from them; `count` includes the latter."""
-        _require_bounded(selected)
-        distinct = dict.fromkeys((memory.memory_id, tuple(sorted(memory.scope.items()))) for memory in selected)
-
-        async def forget(memory_id: str, scope: Json) -> int:
-            what = {"memory_id": memory_id}
-            with audited(call, "forget", scope, what=what) as counts:
-                reply = await self._requests.ask(rows.FORGET, call, scope, what)
-                counts["forgotten"] = int(reply.result["forgotten"])
-            return counts["forgotten"]
-
-        return await _settled([(forget(memory_id, dict(scope)), 1) for memory_id, scope in distinct])
 
 
 def _require_bounded(selected: Sequence[Selected]) -> None:

@@ -6,7 +6,7 @@ from gateway.service.backend import Backend
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
 from gateway.service.events import EventStreams, Feed, already_begun
-from gateway.service.memories import Memories, Selections
+from gateway.service.memories import Memories
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
@@ -35,7 +35,6 @@ class MemoryService:
         self.turns = Turns(requests)
         self.operations = Operations(requests)
         self.memories = Memories(requests, self.turns, scope)
-        self.selections = Selections(requests)
         others = self.boundary_fields.others(scope.model_fields)
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
         self.export = Export(self.operations)

@@ -111,7 +111,7 @@ async def _move(pages: Pages, view: View, form: Form) -> Response:
     outcome = Outcome(0)
     if moving:
         selected = [choice.selected for choice in moving]
-        outcome = await pages.service.selections.move(view.call(BULK_WAIT_S), selected, mode)
+        outcome = await pages.service.memories.move_selected(view.call(BULK_WAIT_S), selected, mode)
     return await _done(pages, view, outcome, "moved", mode, [choice.value for choice in moving])
 
 
@@ -122,7 +122,7 @@ async def _undo(pages: Pages, view: View, form: Form) -> Response:
         by_mode.setdefault(choice.mode, []).append(choice)
     call, total = view.call(BULK_WAIT_S), Outcome(0)
     for mode, choices in by_mode.items():
-        outcome = await pages.service.selections.move(call, [choice.selected for choice in choices], mode)
+        outcome = await pages.service.memories.move_selected(call, [choice.selected for choice in choices], mode)
         total = Outcome(total.count + outcome.count, total.failed + outcome.failed, total.refusal or outcome.refusal)
     return await _done(pages, view, total, "moved_back")
 
@@ -151,7 +151,7 @@ async def _forget(pages: Pages, view: View, form: Form) -> Response:
     if len(choices) >= TYPED_FROM and form.optional("typed") != str(len(choices)):
         return await _ask(pages, view, form, "The number does not match. Nothing was forgotten.")
     call = view.call(BULK_WAIT_S)
-    outcome = await pages.service.selections.forget(call, [choice.selected for choice in choices])
+    outcome = await pages.service.memories.forget_selected(call, [choice.selected for choice in choices])
     if outcome.refusal is None:
         return see(view.again(notice="forgotten", count=outcome.count))
     return await _done(pages, view, outcome, "forgotten")

@@ -55,11 +55,16 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def listen(request: Request) -> Response:
         view = pages.view(request)
-        state = _CachedState(lambda: _state(pages, view))
+        state: Json | None = None
+        fresh_until = float("-inf")
 
         async def render() -> str:
+            nonlocal state, fresh_until
+            if time.monotonic() > fresh_until:
+                state = await _state(pages, view)
+                fresh_until = time.monotonic() + STATE_S
             template = "parts/deployment_numbers.html" if view.user is None else "parts/user_numbers.html"
-            return pages.text(view, template, **await _numbers(pages, view, await state.value()))
+            return pages.text(view, template, **await _numbers(pages, view, state))
 
         return live_answer(render, pages.service.users.boundaries)
 
@@ -104,21 +109,6 @@ def as_event(text: str) -> str:
     'data: a\ndata: b\n\n'
     """
     return "".join(f"data: {line}\n" for line in text.splitlines()) + "\n"
-
-
-class _CachedState:
-    """An answer of the worker that is refreshed after `STATE_S`."""
-
-    def __init__(self, ask: Callable[[], Awaitable[Json | None]]) -> None:
-        self._ask = ask
-        self._value: Json | None = None
-        self._until = float("-inf")
-
-    async def value(self) -> Json | None:
-        if time.monotonic() > self._until:
-            self._value = await self._ask()
-            self._until = time.monotonic() + STATE_S
-        return self._value
 
 
 async def _user(pages: Pages, view: View, user: str) -> Response:

@@ -147,7 +147,7 @@ async def test_each_memory_of_a_selection_leaves_a_line(wire: FakeWire, caplog: 
     call = Call.within(Caller("k1", "app"), "u1", request_id="r-1")
     selected = [Selected(memory_id, {"project_id": "p1"}) for memory_id in ("m1", "m2")]
     with caplog.at_level("INFO", AUDIT):
-        outcome = await MemoryService(wire).selections.forget(call, selected)
+        outcome = await MemoryService(wire).memories.forget_selected(call, selected)
     assert outcome.count == 6
     told = [(audit_line["action"], audit_line["what"], audit_line["counts"]) for audit_line in audit_lines(caplog)]
     assert told == [("forget", {"memory_id": memory_id}, FORGOTTEN) for memory_id in ("m1", "m2")]
