@@ -104,12 +104,12 @@ def _run_of(record: Json) -> Run:
         values = (change.get("before"), change.get("after")) if change["op"] in NUMERIC else (None, None)
         changes.append(Change(change["op"], change.get("memory_id"), change.get("name"), *values))
     return Run(
-        record["run"],
-        record["scope"].get(PROJECT),
-        record["at"],
-        len(record["created"]),
-        len(record["superseded"]),
-        record["modes"],
-        len(record["diff"]),
-        tuple(changes),
+        run=record["run"],
+        project_id=record["scope"].get(PROJECT),
+        at=record["at"],
+        created=len(record["created"]),
+        superseded=len(record["superseded"]),
+        modes=record["modes"],
+        changes=len(record["diff"]),
+        diff=tuple(changes),
     )
