@@ -54,10 +54,10 @@ class Limit:
 
 
 LIMITS = {
-    "turn": Limit(files=117, frames=20, aim=80),
-    "question": Limit(files=78, frames=19, aim=60),
-    "forget": Limit(files=95, frames=25, aim=60),
-    "HTTP search": Limit(files=101, frames=19, aim=75),
+    "turn": Limit(files=119, frames=20, aim=80),
+    "question": Limit(files=82, frames=20, aim=60),
+    "forget": Limit(files=97, frames=25, aim=60),
+    "HTTP search": Limit(files=98, frames=20, aim=75),
 }
 
 

@@ -118,7 +118,7 @@ class Follower:
 
 
 class Feeds:
-    """Runs the followers of one gateway, as `async with feeds.running()`."""
+    """The followers of one gateway: boundaries from the start, events and runs from their first request on."""
 
     def __init__(self, cluster: Cluster, boundaries: Boundaries, feed: Feed) -> None:
         self.runs = runs = Runs(lambda: self._begin(self._runs, self._runs.is_caught_up), boundaries.fields)
