@@ -15,9 +15,9 @@ from typing import Self
 from modestream_client.answers import Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryTimeout, MemoryUnreachable
+from modestream_client.kafka.client import KafkaTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.transport import KafkaTransport
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster

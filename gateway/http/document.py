@@ -9,13 +9,9 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from modestream_client.assembled import AssembleResult
-from modestream_client.hits import Hit
-from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
+from modestream_client.hits import Hit, ListedConversation, ListedMemory, ListedProject, WholeMemory
 from modestream_client.operations import COMMANDS, AnyResult
-from modestream_client.results.maps import MemoryMap
-from modestream_client.results.memory import WholeMemory
-from modestream_client.results.upkeep import Forgotten
+from modestream_client.results import AssembleResult, Forgotten, MemoryMap
 from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema

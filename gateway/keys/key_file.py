@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
-from modestream_client.fields import Moment
+from modestream_client.vocabulary import Moment
 from pydantic import BaseModel, Field, ValidationError
 
 from schemas.scopes import UserName

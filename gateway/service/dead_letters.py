@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
-from modestream_client.kafka.transport import PRINCIPAL_HEADER
+from modestream_client.kafka.client import PRINCIPAL_HEADER
 from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_everywhere, may_in_project

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from modestream_client.failures import MemoryServiceError
-from modestream_client.offsets import Written
 from modestream_client.operations import GET_JOB, Operation
+from modestream_client.records import Written
 
 from gateway.service.audit import audited
 from gateway.service.backend import Json

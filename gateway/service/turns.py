@@ -12,9 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from modestream_client.offsets import TURNS_TOPIC, Written
 from modestream_client.operations import LIST_MEMORIES
-from modestream_client.records import build_record
+from modestream_client.records import TURNS_TOPIC, Written, build_record
 
 from gateway.service.audit import audited
 from gateway.service.backend import Json

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 from modestream_client.hits import WholeMemory
 from modestream_client.operations import SET_INTERACTION_MODE, SET_MEMORY_MODE, SET_MEMORY_VISIBILITY, Operation
-from modestream_client.results.memory import WholeMemory
 from pydantic_core import to_json
 
 from gateway.http.calls import ManageCall, PathName, ReadCall, WriteCall

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from modestream_client import operations as rows
-from modestream_client.listed import ListResult
+from modestream_client.hits import ListResult
 from modestream_client.operations import LIST_CONVERSATIONS, LIST_MEMORIES, Operation
 from starlette.requests import Request
 from starlette.responses import Response
