@@ -35,6 +35,9 @@ from gateway.identification import check_key_file, identification_of, without_po
 from gateway.keys.callers import KeyCallers
 from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import BODIES, mem0_routes
+from gateway.openai.outbox import Outbox
+from gateway.openai.provider import Provider
+from gateway.openai.routes import OpenAiDoor, OpenAiErrors
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn
@@ -199,6 +202,8 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.
     logging.getLogger("mcp").setLevel(logging.WARNING)
+    # It logs every request to a provider.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     # Destructive calls are logged at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
     check_key_file(settings)
@@ -219,7 +224,8 @@ def run_gateway(settings: GatewaySettings) -> int:
     try:
         secret = settings.gateway_cookie_secret
         sessions = Sessions(secrets.token_bytes(SECRET_BYTES) if secret is None else secret.get_secret_value().encode())
-        served = _served(settings, connections, sessions)
+        outbox = Outbox(connections.meters)
+        served = _served(settings, connections, sessions, outbox)
     except (OSError, ValueError) as error:
         sys.exit(f"gateway: a file of keys or grants can't be read: {error}")
     for warning in without_policy(settings):
@@ -240,27 +246,38 @@ def run_gateway(settings: GatewaySettings) -> int:
         return runner.run(serve(served, listening))
 
 
-def _served(settings: GatewaySettings, connections: Connections, sessions: Sessions, patience_s: float = 0) -> Served:
+def _served(
+    settings: GatewaySettings, connections: Connections, sessions: Sessions, outbox: Outbox, patience_s: float = 0
+) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster.of(settings)
     record = DeploymentRecord(cluster, settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
         # Callers have waited for the end of the pause: what they ask is answered once the backend is connected.
-        return _served(settings if successor is None else settings.at(successor), connections, sessions, PATIENCE_S)
+        following = settings if successor is None else settings.at(successor)
+        return _served(following, connections, sessions, outbox, PATIENCE_S)
 
-    app = build_app(settings, connections.meters, record, sessions, patience_s)
+    app = build_app(settings, connections.meters, record, sessions, patience_s, outbox=outbox)
     return Served(app=app, cluster=cluster, record=record, connections=connections, at=at)
 
 
 def build_app(
-    settings: GatewaySettings, meters: Meters, record: DeploymentRecord, sessions: Sessions, patience_s: float = 0
+    settings: GatewaySettings,
+    meters: Meters,
+    record: DeploymentRecord,
+    sessions: Sessions,
+    patience_s: float = 0,
+    *,
+    outbox: Outbox | None = None,
 ) -> FastAPI:
     """Build the app over Kafka; it connects once the deployment of `record` serves.
 
-    `sessions` are those of the pages; `patience_s` is how long requests wait for the connection. Raises OSError or
-    ValueError for a file that can't be read.
+    `sessions` are those of the pages; `patience_s` is how long requests wait for the connection; `outbox` has the turns
+    of OpenAI's address that wait for Kafka, whatever deployment they came to. Raises OSError or ValueError for a file
+    that can't be read.
     """
+    outbox = outbox or Outbox(meters)
     cluster = Cluster.of(settings)
     boundary_fields = settings.scope_model.boundary_fields
     kafka = KafkaBackend(
@@ -289,7 +306,11 @@ def build_app(
     async def is_ready() -> bool:
         return (keys is None or keys.is_sound) and await service_answers()
 
-    return create_app(
+    provider = Provider(
+        settings.openai_upstream, settings.openai_upstream_key, connections=settings.gateway_limits.in_flight
+    )
+    openai = OpenAiDoor(service, provider, outbox, meters)
+    app = create_app(
         service,
         is_ready,
         scope=settings.scope_model,
@@ -301,6 +322,7 @@ def build_app(
             *page_routes(service, settings.scope_model, sign_in),
             *mcp.routes,
             *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
+            *openai.routes,
         ],
         doors={PAGES: sign_in, "/": sign_in},
         forms=[SIGN_IN],
@@ -312,8 +334,11 @@ def build_app(
             mcp.running,
             *identification.running,
             *([] if keys is None else [lambda: _reloading(keys)]),
+            openai.running,
         ],
     )
+    app.add_middleware(OpenAiErrors)
+    return app
 
 
 @asynccontextmanager

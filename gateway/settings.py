@@ -1,8 +1,10 @@
 """Settings of the gateway: environment variables with the prefix `MODESTREAM_`, or the same names in a `.env` file."""
 
 import ipaddress
+import os
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 from pydantic_settings import NoDecode
@@ -70,6 +72,12 @@ class GatewaySettings(ConnectionSettings):
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""
 
+    openai_upstream: str | None = None
+    """Where the provider of OpenAI's address is, such as `https://api.openai.com/v1`; None: it is not served."""
+
+    openai_upstream_key_env: str | None = None
+    """The environment variable with the provider's key; None: it needs none."""
+
     gateway_limits: Limits = Limits()
     """Bounds and rates: JSON."""
 
@@ -84,6 +92,24 @@ class GatewaySettings(ConnectionSettings):
         if self.gateway_metrics_bind is None:
             return None
         return bind_address(self.gateway_metrics_bind, "GATEWAY_METRICS_BIND")
+
+    @property
+    def openai_upstream_key(self) -> str | None:
+        """The provider's key."""
+        return None if self.openai_upstream_key_env is None else os.environ.get(self.openai_upstream_key_env)
+
+    @model_validator(mode="after")
+    def _has_provider(self) -> Any:
+        if self.openai_upstream is None:
+            return self
+        parts = urlsplit(self.openai_upstream)
+        is_address = parts.scheme in ("http", "https") and parts.hostname
+        if not is_address or parts.query or parts.fragment or parts.username is not None:
+            raise ValueError("OPENAI_UPSTREAM: give an address such as https://api.openai.com/v1")
+        if self.openai_upstream_key_env is not None and not self.openai_upstream_key:
+            name = self.openai_upstream_key_env
+            raise ValueError(f"OPENAI_UPSTREAM_KEY_ENV: the environment has no variable {name}")
+        return self
 
     @model_validator(mode="after")
     def _is_safe(self) -> Any:

@@ -6,6 +6,7 @@ sections leave goes to the whole text of the first hits, to hits by rank, then t
 as it is sent, never exceeds the budget without its reserve.
 """
 
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -31,7 +32,13 @@ from agents.rules.interaction.decision import given_interaction, interaction_by_
 from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
 from agents.rules.text.sentences import Span
 from schemas.failures import ModelMissing, Unavailable
-from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, AssembleRequest
+from schemas.messages.assemble import (
+    DEFAULT_MIN_BEST_SCORE,
+    DEFAULT_MIN_SCORE,
+    MAX_BUDGET_TOKENS,
+    AssembleRequest,
+    text_digest,
+)
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, item_index_name
@@ -133,6 +140,7 @@ class Assemble:
                 dropped=sorted(content.dropped, key=snapshot.age_of),
                 sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
                 breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
+                context_id=str(uuid.uuid4()),
             )
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
@@ -144,9 +152,17 @@ class Assemble:
             """Return the query's terms; most contexts cut no text and never need them."""
             return query_coverage(request.query, self._words, request.scope.boundary)
 
+        already_shown = frozenset(request.already_shown)
+
+        def record(memory_id: str) -> Memory | None:
+            memory = summaries.get(memory_id) or self._memories.get(memory_id)
+            if memory is None or (request.for_model and memory.visibility.private):
+                return None
+            return None if already_shown and text_digest(memory.text) in already_shown else memory
+
         return PromptSource(
             request,
-            record=lambda memory_id: summaries.get(memory_id) or self._memories.get(memory_id),
+            record=record,
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
             passages=passages,

@@ -68,13 +68,20 @@ class CategorySummaries:
         matches = match_entries(texts, query_coverage(query, self._words, where.boundary))
         return [scoped[match.place] for match in matches[:MAX_SHOWN_CATEGORIES]]
 
-    def capsules(self, matching: Iterable[ScopedCategory], where: MemoryFilter) -> dict[str, Memory]:
-        """Return the capsules by their ids, in this order; of memories in the filter's modes alone."""
+    def capsules(
+        self, matching: Iterable[ScopedCategory], where: MemoryFilter, *, for_model: bool
+    ) -> dict[str, Memory]:
+        """Return the capsules by their ids, in this order; of memories in the filter's modes alone.
+
+        `for_model`: a capsule shows nothing of private memories.
+        """
 
         # A summary shows nothing of modes that the filter excludes.
         def read(memory_id: str) -> Memory | None:
             memory = self._memories.get(memory_id)
-            return memory if memory and (where.modes is None or memory.mode in where.modes) else None
+            if memory is None or (for_model and memory.visibility.private):
+                return None
+            return memory if where.modes is None or memory.mode in where.modes else None
 
         capsules = (capsule_of(scope, category, where, read) for scope, category in matching)
         shown = islice((capsule for capsule in capsules if capsule is not None), MAX_SUMMARIES)
@@ -201,6 +208,8 @@ class SnapshotReader:
             pins=sorted(pins, key=age_of, reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pinned],
             turns=turns[::-1],
-            summaries={} if self._capsules is None else self._capsules.capsules(readings.categories, where),
+            summaries={}
+            if self._capsules is None
+            else self._capsules.capsules(readings.categories, where, for_model=request.for_model),
             age_of=age_of,
         )

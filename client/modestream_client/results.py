@@ -34,7 +34,8 @@ class AssembleResult(BaseModel):
     in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages. `dropped`
     are considered memories that were left out, oldest first: they did not fit, repeat a packed memory, or are of a kind
     that the interaction mode drops. `sticky` are the memories that were
-    packed before all others, the most important first; `breaches` the sticky ones that did not fit.
+    packed before all others, the most important first; `breaches` the sticky ones that did not fit. `context_id` names
+    this context.
     """
 
     messages: list[Message]
@@ -47,6 +48,7 @@ class AssembleResult(BaseModel):
     dropped: list[str] = Field(default_factory=list)
     sticky: list[str] = Field(default_factory=list)
     breaches: list[Breach] = Field(default_factory=list)
+    context_id: str | None = None
 
 
 class ModeFields(BaseModel, frozen=True):

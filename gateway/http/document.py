@@ -300,6 +300,9 @@ def _portable(schema: Any) -> Any:
 
 def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
     name, responses = operation["operationId"], operation["responses"]
+    if "default" in responses:
+        # It says itself what it answers.
+        return
     responses.pop("422", None)
     if "202" in responses:
         responses["202"]["content"] = {"application/json": _schema("RunningJob")}

@@ -28,6 +28,10 @@ from schemas.messages.decoding import MAX_VALUES, count_values
 READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
 """Ends of paths that are posted to and only read."""
 
+PROVIDER_PATHS = "/openai/"
+"""How paths begin whose requests wait for a provider, for minutes: they have places of their own, as many as all others
+together."""
+
 MCP_PATH = "/mcp"
 """Every message of the protocol counts as a read; a tool that writes counts by `COUNT_WRITE` too."""
 
@@ -184,6 +188,7 @@ class UnderWay:
         self._limits = limits
         self._meters = meters
         self._requests = Shares(limits.in_flight)
+        self._of_provider = Shares(limits.in_flight)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_streaming(scope):
@@ -191,7 +196,8 @@ class UnderWay:
             return
         sender, is_key = sender_of(scope)
         most = self._limits.in_flight_per_key if is_key else self._limits.in_flight_per_address
-        bound = self._requests.take(sender, 1, most)
+        places = self._of_provider if scope["path"].startswith(PROVIDER_PATHS) else self._requests
+        bound = places.take(sender, 1, most)
         if bound is not None:
             sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
             refused = busy(self._meters, "in_flight" if bound == "all" else sender_bound)
@@ -202,7 +208,7 @@ class UnderWay:
             await self._app(scope, receive, send)
         finally:
             self._meters.in_flight.dec()
-            self._requests.give_back(sender, 1)
+            places.give_back(sender, 1)
 
 
 SENDER_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")

@@ -38,8 +38,8 @@ POSITION = (
 
 ParsedT = TypeVar("ParsedT")
 
-RECORD_ONLY = frozenset({"scope", "what"})
-"""Fields of records that have another form over HTTP."""
+RECORD_ONLY = frozenset({"scope", "what", "for_model", "already_shown"})
+"""Fields of records that have another form over HTTP, or are for OpenAI's address alone."""
 
 
 class Sent(NamedTuple):

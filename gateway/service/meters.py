@@ -69,6 +69,25 @@ class Meters:
             ["topic", "failure"],
             registry=registry,
         )
+        self.openai_memory = Counter(
+            "modestream_gateway_openai_memory",
+            "Completions of OpenAI's address, by whether memory was `used` or `unavailable`.",
+            ["memory"],
+            registry=registry,
+        )
+        self.openai_turns = Counter(
+            "modestream_gateway_openai_turns",
+            "Turns of OpenAI's address: `stored` in Kafka, `refused`, or `dropped` as too many wait.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.openai_waiting = Gauge(
+            "modestream_gateway_openai_waiting", "Turns of OpenAI's address that Kafka has not yet.", registry=registry
+        )
+        for outcome in ("stored", "refused", "dropped"):
+            self.openai_turns.labels(outcome)
+        for memory in ("used", "unavailable"):
+            self.openai_memory.labels(memory)
         for limit in LIMITS:
             self.limited.labels(limit)
         # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.

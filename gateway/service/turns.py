@@ -81,12 +81,18 @@ class Turns:
         last = max(written, key=lambda position: position.offset).read_after if written else None
         return Stored({"results": results, "read_after": last}, any(map(_is_new, results)))
 
+    async def publish(self, call: Call, turn: Turn) -> Written:
+        """Write one turn, and wait only until Kafka has it. Raises Refused."""
+        return await self._requests.write(call, TURNS_TOPIC, self._record(call, turn), "write")
+
     async def _add(self, call: Call, turn: Turn) -> tuple[Json, Written]:
-        scope = self._requests.full_scope(call, turn.scope)
-        record = build_record("turn.v1", **{**turn.fields, "scope": scope})
+        record = self._record(call, turn)
         # No deadline: it would not prevent the turn from being stored, only its reply from being sent.
         reply, written = await self._requests.send(call, TURNS_TOPIC, record, "write", deadline=False)
         return {**reply.result, "warnings": warnings_of(reply)}, written
+
+    def _record(self, call: Call, turn: Turn) -> Json:
+        return build_record("turn.v1", **{**turn.fields, "scope": self._requests.full_scope(call, turn.scope)})
 
 
 def idempotent_turn_id(key: str, turn: Json, index: int | None = None) -> str:

@@ -1,5 +1,6 @@
 """Assemble requests and the contexts that answer them (docs/contract.md)."""
 
+import hashlib
 from typing import Annotated
 
 from modestream_client.results import Message
@@ -29,6 +30,14 @@ MAX_PINS = 1000
 
 MAX_REQUEST_TEXTS = 100
 """Examples, and texts to remember, of one request."""
+
+MAX_SHOWN_TEXTS = 1000
+"""Texts of one request that its model sees anyway: the last ones of a long conversation."""
+
+
+def text_digest(text: str) -> str:
+    """Return what stands for a text in `already_shown`: the first 64 bits of its SHA-256, as hex."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 class RequestText(BaseModel, frozen=True):
@@ -63,3 +72,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     remember: Annotated[list[RequestText], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     pins: Annotated[list[str], Field(fail_fast=True, max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None
+    for_model: bool = False
+    """The context goes to a language model: private memories are left out."""
+    already_shown: Annotated[list[str], Field(fail_fast=True, max_length=MAX_SHOWN_TEXTS)] = []
+    """`text_digest` of texts that the model sees anyway: memories with one of these texts are left out."""

@@ -39,14 +39,17 @@ def gateway_service(
 ) -> ServiceSpec:
     """Describe the gateway at a loopback port. It serves again by itself when the broker is back.
 
-    Its environment is the supervisor's `without` the variables of these names.
+    Its environment is the supervisor's `without` the variables of these names; the key of its provider is its own, also
+    where the worker has the same.
     """
+    set_here = {**dotenv_values(".env"), **os.environ}
+    without = frozenset(without) - {set_here.get(PROVIDER_KEY)}
     environment = {
         "MODESTREAM_BROKER": f"kafka://{bootstrap}",
         "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}",
         # The broker of `up` is on loopback, without TLS and SASL.
         "MODESTREAM_KAFKA_SECURITY": "null",
-        AUDIT_LOG: {**dotenv_values(".env"), **os.environ}.get(AUDIT_LOG) or str(layout.audit_log),
+        AUDIT_LOG: set_here.get(AUDIT_LOG) or str(layout.audit_log),
     }
 
     async def start() -> Child:
@@ -79,6 +82,9 @@ GATEWAY_STOP_S = 10.0
 """How long the gateway may take to end; it closes open streams after two seconds."""
 
 AUDIT_LOG = "MODESTREAM_GATEWAY_AUDIT_LOG"
+
+PROVIDER_KEY = "MODESTREAM_OPENAI_UPSTREAM_KEY_ENV"
+"""Names the variable with the key of the provider."""
 """The setting that has a default under `up` alone."""
 
 Probe = Callable[[str], Awaitable[bool]]

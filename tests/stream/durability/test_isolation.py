@@ -64,14 +64,16 @@ async def remember_conversation(pipeline: InMemoryPipeline, user: str, talk: lis
 
 
 async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
-    """Return all answers to a user, without durations."""
+    """Return all answers to a user, without durations and ids of contexts."""
     shown = []
     for question in QUESTIONS:
         for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}, ITEMS, {"depth": "auto"}):
             reply = await pipeline.retrieve(question, user=user, explain=True, **how)
             reply["result"]["diagnostics"].pop("took_ms")
             shown.append(reply)
-        shown.append(await pipeline.assemble(question, user=user, conversation_id="c1", budget_tokens=500))
+        context = await pipeline.assemble(question, user=user, conversation_id="c1", budget_tokens=500)
+        context["result"].pop("context_id")
+        shown.append(context)
     return shown
 
 

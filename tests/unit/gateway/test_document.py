@@ -8,6 +8,10 @@ import httpx
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from gateway.http.app import create_app
+from gateway.openai.outbox import Outbox
+from gateway.openai.provider import Provider
+from gateway.openai.routes import OpenAiDoor
+from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import always_ready
@@ -16,7 +20,9 @@ COMMITTED = Path(__file__).parents[3] / "docs" / "openapi.json"
 
 
 def document() -> dict[str, Any]:
-    return create_app(MemoryService(FakeWire()), always_ready).openapi()
+    service, meters = MemoryService(FakeWire()), Meters()
+    openai = OpenAiDoor(service, Provider(None), Outbox(meters), meters)
+    return create_app(service, always_ready, routes=openai.routes).openapi()
 
 
 def operations() -> list[dict[str, Any]]:

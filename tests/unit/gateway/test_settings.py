@@ -102,3 +102,27 @@ def test_nothing_is_said_with_a_policy_or_without_callers(tmp_path: Path) -> Non
 
 def test_all_keys_of_users_are_no_administrators(tmp_path: Path) -> None:
     assert without_policy(settings(gateway_keys=keys_of(tmp_path, "ana"))) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["api.openai.com/v1", "ftp://x/v1", "http://", "https://x/v1?a=b", "https://x/v1#a", "https://u:p@x/v1"]
+)
+def test_a_provider_that_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="OPENAI_UPSTREAM: give an address"):
+        settings(openai_upstream=url)
+
+
+def test_a_providers_key_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROVIDER_KEY", raising=False)
+    with pytest.raises(ValidationError, match="no variable PROVIDER_KEY"):
+        settings(openai_upstream="https://x/v1", openai_upstream_key_env="PROVIDER_KEY")
+
+
+def test_a_providers_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROVIDER_KEY", "secret")
+    given = settings(openai_upstream="https://x/v1", openai_upstream_key_env="PROVIDER_KEY")
+    assert given.openai_upstream_key == "secret"
+
+
+def test_a_provider_may_need_no_key() -> None:
+    assert settings(openai_upstream="http://127.0.0.1:11434/v1").openai_upstream_key is None

@@ -11,7 +11,9 @@ from modestream_client.results import SECTIONS, AssembleResult
 from agents.context.assemble import MAX_JUDGED_TURNS
 from agents.rules.context.formats import MEMORIES_NOTICE
 from schemas.failures import Rejected, Unavailable
+from schemas.messages.assemble import text_digest
 from schemas.state.interaction import INTERACTION_MODES
+from schemas.state.modes import Visibility
 from streams.adapters.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
@@ -275,3 +277,40 @@ async def test_no_context_exceeds_its_budget(
     included |= {memory["memory_id"]: memory["content"] for memory in memories(result)}
     assert sorted([*included, *result.dropped]) == sorted(ids)
     assert sorted(included) == sorted(memory_id for section in result.sections.values() for memory_id in section)
+
+
+PRIVATE = Visibility(private=True)
+
+
+async def test_context_for_a_model_has_nothing_private(library: ContextHarness) -> None:
+    library.store(made("open", 0), made("closed", 1, visibility=PRIVATE))
+    library.search.memories = list(library.records.values())
+    assert contents(await library.assemble_context(for_model=True)) == ["open"]
+
+
+async def test_other_contexts_have_what_is_private(library: ContextHarness) -> None:
+    library.store(made("open", 0), made("closed", 1, visibility=PRIVATE))
+    assert contents(await library.assemble_context()) == ["open", "closed"]
+
+
+async def test_private_pins_and_sticky_memories_are_not_for_a_model(library: ContextHarness) -> None:
+    [allergy, closed] = library.store(
+        made("I am allergic to peanuts, never suggest them.", 0, visibility=PRIVATE, conversation_id="c2"),
+        made("closed", 1, visibility=PRIVATE, conversation_id="c2"),
+    )
+    result = await library.assemble_context(for_model=True, pins=[allergy, closed])
+    assert result.references == []
+    assert memories(result) == []
+
+
+async def test_what_the_model_sees_anyway_is_left_out(library: ContextHarness) -> None:
+    library.store(made("in the list", 0), made("before the list", 1))
+    library.search.memories = list(library.records.values())
+    result = await library.assemble_context(already_shown=[text_digest("in the list")])
+    assert contents(result) == ["before the list"]
+
+
+async def test_every_context_has_an_id_of_its_own(library: ContextHarness) -> None:
+    first, second = [await library.assemble_context() for _ in range(2)]
+    assert first.context_id
+    assert first.context_id != second.context_id

@@ -11,6 +11,7 @@ from agents.context import revised_rules
 from agents.context.snapshot import CategorySummaries
 from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Item, Memory
+from schemas.state.modes import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import at_partition
 from tests.builders.items import distilled_of, item_of, with_items
@@ -167,6 +168,14 @@ async def test_summary_of_a_matching_category_is_a_capsule(library: ContextHarne
     assert (await library.assemble_context(query="the harbour tram", interaction_mode="GENERAL")).sections[
         "capsules"
     ] == []
+
+
+async def test_a_summary_of_what_is_private_is_not_for_a_model(library: ContextHarness) -> None:
+    items = [one.model_copy(update={"visibility": Visibility(private=True)}) for one in sources(library)]
+    library.store(*items)
+    with_a_summary(library, SUMMARY, *items)
+    result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL", for_model=True)
+    assert result.sections["capsules"] == []
 
 
 async def test_summary_without_its_sources_is_not_shown(library: ContextHarness) -> None:

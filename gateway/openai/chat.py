@@ -1,0 +1,193 @@
+"""A request for a chat completion: what it says, and its bytes with memories between them. Pure.
+
+Guaranteed: what is not added is not changed by a byte. The body is never written anew; the two messages with memories
+are put in between its own bytes.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from gateway.service.failures import Refused
+from schemas.messages.assemble import MAX_SHOWN_TEXTS, text_digest
+from schemas.messages.turns import MAX_CONTENT_LENGTH
+
+Json = dict[str, Any]
+
+INSTRUCTIONS = ("system", "developer")
+"""Roles of messages that tell the model how to behave: memories stand after those at the start."""
+
+MAX_FIELDS = 1000
+"""Fields of a request; OpenAI's have some 40."""
+
+MAX_PIECES = 16
+"""Turns of one message: what is longer is cut."""
+
+CLOSING = {"{": "}", "[": "]"}
+
+_WHITESPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+# A number may have any length here: it is not looked at.
+_decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
+
+
+class Part(NamedTuple):
+    """A value within an array or an object, where it has a name, and where it starts and ends in the text."""
+
+    name: str
+    value: Any
+    start: int
+    end: int
+
+
+class Question(NamedTuple):
+    """The last user message; the text is empty where there is none.
+
+    `number` and `answer_number` are its place and that of the answer in the conversation: messages before it, without
+    instructions, which may change from call to call.
+    """
+
+    text: str = ""
+    speaker: str | None = None
+    number: int = 0
+    answer_number: int = 0
+
+    def turn_id(self, conversation_id: str, role: str, piece: int = 0) -> str:
+        """Return the id of its turn, or of the answer's; a text too long for one turn has several pieces.
+
+        The id of an answer is made of its question, so that another answer to the same question replaces it.
+        """
+        number = self.number if role == "user" else self.answer_number
+        return f"openai-{_digest([conversation_id, number, role, self.text, piece])[:40]}"
+
+
+class Chat:
+    """The body of a request for a completion.
+
+    `user` is the one that the body names. `derived_conversation` names the conversation by the instructions at its
+    start and its first user message: a list of messages that grows keeps its name. `shown` are the `text_digest` of the
+    last messages.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        """Read a body; a large one takes a while.
+
+        Raises Refused: `invalid_json` for what is no JSON object, `too_large` for one with far too many fields.
+        """
+        self.body = body
+        try:
+            self._text = body.decode()
+            parts = list(islice(_parts_at(self._text, _end_of_space(self._text, 0), "{"), MAX_FIELDS + 1))
+        except (ValueError, RecursionError):
+            raise Refused("invalid_json", "the body is no JSON object") from None
+        if len(parts) > MAX_FIELDS:
+            raise Refused("too_large", f"a request has at most {MAX_FIELDS} fields")
+        fields = {part.name: part.value for part in parts}
+        user = fields.get("user")
+        self.user = readable(user) if isinstance(user, str) and user else None
+        # Of two lists readers disagree about which counts.
+        lists = [part for part in parts if part.name == "messages"]
+        self._start = lists[0].start if len(lists) == 1 else None
+        messages: Sequence[Json] = ()
+        if len(lists) == 1 and isinstance(value := lists[0].value, list):
+            messages = value if all(isinstance(message, dict) for message in value) else ()
+        self._instructions = next(
+            (at for at, message in enumerate(messages) if message.get("role") not in INSTRUCTIONS), len(messages)
+        )
+        self.question = _question_of(messages)
+        shown = [piece for message in messages[-MAX_SHOWN_TEXTS:] for piece in pieces_of(text_of(message))]
+        self.shown = list(map(text_digest, shown[-MAX_SHOWN_TEXTS:]))
+        start = [message.get("content") for message in messages[: self._instructions]]
+        first = next((message.get("content") for message in messages if message.get("role") == "user"), None)
+        self.derived_conversation = f"openai-{_digest([start, first])[:32]}"
+
+    def with_messages(self, added: Sequence[Mapping[str, Any]]) -> bytes:
+        """Return the body with further messages, before the conversation's own and after the instructions.
+
+        There must be a question.
+        """
+        assert self._start is not None
+        parts = _parts_at(self._text, self._start, "[")
+        start = next(part.start for at, part in enumerate(parts) if at == self._instructions)
+        pieces = "".join(f"{json.dumps(message)}," for message in added)
+        return f"{self._text[:start]}{pieces}{self._text[start:]}".encode()
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return the text of a message: a string, or the parts that are text, one a line."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return readable(content)
+    parts = content if isinstance(content, list) else ()
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(readable(text) for text in texts if isinstance(text, str) and text)
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the texts of the turns that a message becomes: one, but for a very long message; none for an empty one."""
+    cuts = range(0, min(len(text), MAX_PIECES * MAX_CONTENT_LENGTH), MAX_CONTENT_LENGTH)
+    return [text[cut : cut + MAX_CONTENT_LENGTH] for cut in cuts]
+
+
+def readable(text: str) -> str:
+    """Return a text that can be encoded: JSON may have halves of characters, which become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _question_of(messages: Sequence[Json]) -> Question:
+    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=None)
+    if last is None:
+        return Question()
+    name = messages[last].get("name")
+    speaker = readable(name) if isinstance(name, str) and name else None
+    spoken = [message.get("role") not in INSTRUCTIONS for message in messages]
+    return Question(text_of(messages[last]), speaker, sum(spoken[:last]), sum(spoken))
+
+
+def _digest(named: Any) -> str:
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
+
+
+def _parts_at(text: str, start: int, opening: str) -> Iterator[Part]:
+    """Yield the parts of an object or array that starts here. Raises ValueError or RecursionError.
+
+    Nothing may follow an object, which is a whole text.
+    """
+    closing = CLOSING[opening]
+    at = _end_of_space(text, _after(text, start, opening))
+    is_ended = text[at : at + 1] == closing
+    while not is_ended:
+        name = ""
+        if opening == "{":
+            name, at = _decoder.raw_decode(text, at)
+            if not isinstance(name, str):
+                raise ValueError("a name is a string")
+            at = _end_of_space(text, _after(text, _end_of_space(text, at), ":"))
+        value, end = _decoder.raw_decode(text, at)
+        yield Part(name, value, at, end)
+        at = _end_of_space(text, end)
+        is_ended = text[at : at + 1] == closing
+        if not is_ended:
+            at = _end_of_space(text, _after(text, at, ","))
+    if opening == "{" and _end_of_space(text, at + 1) != len(text):
+        raise ValueError("something follows the object")
+
+
+def _after(text: str, at: int, mark: str) -> int:
+    if text[at : at + 1] != mark:
+        raise ValueError(f"{mark} is missing at {at}")
+    return at + 1
+
+
+def _end_of_space(text: str, at: int) -> int:
+    space = _WHITESPACE.match(text, at)
+    assert space is not None
+    return space.end()

@@ -1,0 +1,219 @@
+"""What memory does for one completion: memories before the call, turns after it.
+
+Guaranteed: no call fails because of memory, nor waits for it longer than the caller said.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from modestream_client.operations import ASSEMBLE_CONTEXT
+from modestream_client.vocabulary import MAX_ID_LENGTH
+from starlette.datastructures import Headers
+
+from gateway.openai.chat import Question, pieces_of
+from gateway.openai.outbox import Outbox
+from gateway.service.access import PROJECT
+from gateway.service.calls import Call, Caller
+from gateway.service.failures import Refused
+from gateway.service.meters import Meters
+from gateway.service.service import MemoryService
+from gateway.service.turns import Turn
+from schemas.messages.assemble import MIN_BUDGET_TOKENS
+from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.scopes import check_scope_value
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BUDGET_TOKENS, DEFAULT_WAIT_S = 2000, 1.0
+"""Tokens of memories, and seconds that they may take (docs/contract.md)."""
+
+MAX_WAIT_S = 60.0
+
+STORES: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+PREFIX = "x-modestream-"
+"""Of the header fields that are for memory; none of them reaches the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The header fields for memory; `nonsense` names one that can't be read: then nothing is recalled.
+
+    Without `may_store` no turn is stored: the caller wants none, or it is not clear where to.
+    """
+
+    user: str | None = None
+    conversation: str | None = None
+    project: str | None = None
+    mode: str | None = None
+    budget_tokens: int = DEFAULT_BUDGET_TOKENS
+    wait_s: float = DEFAULT_WAIT_S
+    may_store: bool = True
+    nonsense: str | None = None
+
+    @classmethod
+    def of(cls, headers: Headers) -> "Wishes":
+        """Read header fields."""
+        texts = {name: _text(headers.get(PREFIX + name, "")) for name in READ_AS}
+        values: dict[str, Any] = {}
+        nonsense = []
+        for name, (field, read) in READ_AS.items():
+            if texts[name]:
+                try:
+                    values[field] = read(texts[name])
+                except ValueError:
+                    nonsense.append(name)
+        if {"conversation", "project"} & set(nonsense):
+            values["may_store"] = False
+        return cls(**values, nonsense=nonsense[0] if nonsense else None)
+
+
+def _text(header: str) -> str:
+    """Return the text of a header's value: UTF-8 where it is that."""
+    try:
+        return header.encode("latin-1").decode().strip()
+    except UnicodeError:
+        return header.strip()
+
+
+def _conversation(text: str) -> str:
+    if len(text) > MAX_ID_LENGTH:
+        raise ValueError("too long")
+    return text
+
+
+def _budget(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9 or int(text) < MIN_BUDGET_TOKENS:
+        raise ValueError("no budget")
+    return int(text)
+
+
+def _wait(text: str) -> float:
+    seconds = float(text)
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise ValueError("no time")
+    return min(seconds, MAX_WAIT_S)
+
+
+def _store(text: str) -> bool:
+    if (stores := STORES.get(text.lower())) is None:
+        raise ValueError("neither true nor false")
+    return stores
+
+
+READ_AS: Mapping[str, tuple[str, Any]] = {
+    "user": ("user", str),
+    "conversation": ("conversation", _conversation),
+    "project": ("project", check_scope_value),
+    "mode": ("mode", str),
+    "budget": ("budget_tokens", _budget),
+    "wait": ("wait_s", _wait),
+    "store": ("may_store", _store),
+}
+"""By the rest of a header's name: the field of `Wishes`, and what reads it."""
+
+
+class Recalled(NamedTuple):
+    """What memory has: `messages` to add, if any. `is_available` is false where it is away, late, or refuses."""
+
+    messages: Sequence[Mapping[str, Any]] = ()
+    context_id: str | None = None
+    is_available: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One completion: its caller and user, their wishes, what is asked in which conversation, and when."""
+
+    caller: Caller
+    user_id: str
+    request_id: str
+    wishes: Wishes
+    conversation_id: str
+    question: Question
+    began: datetime
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The scope without the user."""
+        return {} if self.wishes.project is None else {PROJECT: self.wishes.project}
+
+
+class ChatMemory:
+    """Recalls before a completion, and stores after it."""
+
+    def __init__(self, service: MemoryService, outbox: Outbox, meters: Meters) -> None:
+        self._service = service
+        self._outbox = outbox
+        self._meters = meters
+
+    async def recall(self, exchange: Exchange, shown: Sequence[str]) -> Recalled:
+        """Return what memory has about the question, without the texts that are `shown` anyway. Raises nothing."""
+        recalled = Recalled(is_available=False)
+        try:
+            async with asyncio.timeout(exchange.wishes.wait_s):
+                recalled = await self._assembled(exchange, shown)
+        except (Refused, TimeoutError) as problem:
+            log.info("request %s goes on without memories: %s", exchange.request_id, problem or "late")
+        except Exception:
+            log.exception("request %s goes on without memories", exchange.request_id)
+        self._meters.openai_memory.labels("used" if recalled.is_available else "unavailable").inc()
+        return recalled
+
+    async def _assembled(self, exchange: Exchange, shown: Sequence[str]) -> Recalled:
+        wishes = exchange.wishes
+        if wishes.nonsense is not None:
+            raise Refused("invalid_value", "a header field makes no sense", f"{PREFIX}{wishes.nonsense}")
+        if not exchange.question.text:
+            return Recalled()
+        call = Call.within(exchange.caller, exchange.user_id, wishes.wait_s, exchange.request_id)
+        fields = {
+            # The end of a long message more often says what is asked than its beginning.
+            "query": exchange.question.text[-MAX_QUERY_LENGTH:],
+            "conversation_id": exchange.conversation_id,
+            "mode": wishes.mode,
+            "budget_tokens": wishes.budget_tokens,
+            "for_model": True,
+            "already_shown": list(shown),
+        }
+        result = await self._service.operations.run(ASSEMBLE_CONTEXT, call, exchange.scope, fields)
+        context_id = result.get("context_id")
+        return Recalled(
+            messages=[dict(message) for message in result["messages"][-2:]] if result["references"] else (),
+            # It becomes a header field.
+            context_id=context_id if isinstance(context_id, str) and context_id.isascii() else None,
+        )
+
+    def store_question(self, exchange: Exchange) -> None:
+        """Make the last user message a turn."""
+        speaker = exchange.question.speaker
+        more = {} if speaker is None else {"speaker": speaker[:MAX_ID_LENGTH]}
+        self._store(exchange, "user", exchange.question.text, {**more, "occurred_at": exchange.began})
+
+    def store_answer(self, exchange: Exchange, text: str) -> None:
+        """Make an answer a turn."""
+        self._store(exchange, "assistant", text, {"occurred_at": datetime.now(UTC)})
+
+    def _store(self, exchange: Exchange, role: str, text: str, more: Mapping[str, Any]) -> None:
+        if not exchange.wishes.may_store:
+            return
+        turns = [
+            Turn(
+                exchange.scope,
+                {
+                    "turn_id": exchange.question.turn_id(exchange.conversation_id, role, number),
+                    "conversation_id": exchange.conversation_id,
+                    "role": role,
+                    "content": piece,
+                    "mode": exchange.wishes.mode,
+                    **more,
+                },
+            )
+            for number, piece in enumerate(pieces_of(text))
+        ]
+        self._outbox.keep(exchange.caller, exchange.user_id, exchange.request_id, turns)
