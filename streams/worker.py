@@ -77,6 +77,7 @@ from streams.runtime.kafka_app import (
     partition_locks_of,
     set_read_topics,
 )
+from streams.runtime.partition_store import databases_of
 from streams.runtime.process_end import end_process, until_cancelled
 from streams.runtime.table_erasure import TableErasure
 from streams.runtime.worker_status import WorkerStatus
@@ -135,7 +136,7 @@ class WorkerParts:
         foreground = Foreground()
         self.locks = partition_locks_of(self.app)
         self.indexes = open_indexes(settings, foreground, self.locks.is_original)
-        self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
+        self.words = SqliteLexicalIndex(databases_of(self.app))
         self.erase_tables = TableErasure(self.app).erase
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
@@ -234,6 +235,7 @@ class WorkerParts:
             task.cancel()
         await self.indexes.close()
         self.words.close()
+        databases_of(self.app).close_all()
         self.locks.close()
         await self.monitoring.stop()
         await self.pipeline_log.stop()

@@ -27,6 +27,7 @@ from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 from streams.runtime.kafka_app import create_kafka_app, partition_locks_of
+from streams.runtime.partition_store import databases_of
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 from streams.wire.partitioning import partition_of
@@ -68,7 +69,7 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progr
         while batch := list(islice(rest, BATCH)):
             for memory in batch:
                 partition = partition_of(memory.boundary.encode(), PARTITIONS)
-                _stored(table, partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
+                table.table.rows(partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
                 words.put(partition, LexicalDocument(memory))
             for partition in range(PARTITIONS):
                 words.commit(partition)
@@ -92,7 +93,7 @@ async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexi
     locks = partition_locks_of(app)
     locks.assign(range(PARTITIONS))
     await locks.acquire()
-    table, words = MemoryTable(app), SqliteLexicalIndex(data_dir / "words")
+    table, words = MemoryTable(app), SqliteLexicalIndex(databases_of(app))
     index = PartitionedIndex(data_dir / "vectors")
     for partition in range(PARTITIONS):
         words.open(partition)
@@ -101,16 +102,9 @@ async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexi
     finally:
         words.close()
         await index.close()
-        for partition in range(PARTITIONS):
-            _stored(table, partition).close()
+        databases_of(app).close_all()
         locks.close()
         await asyncio.sleep(0)
-
-
-def _stored(table: MemoryTable, partition: int) -> Any:
-    """Return a partition's RocksDB as Faust opens it."""
-    store: Any = table.table.data
-    return store._db_for_partition(partition)  # noqa: SLF001
 
 
 def synthetic_memories(users: Sequence[tuple[str, int]], space: str | None = None) -> Iterator[Memory]:

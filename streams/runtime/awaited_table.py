@@ -1,4 +1,4 @@
-"""The base of every table: a Faust table on RocksDB with a compacted changelog and awaitable writes.
+"""The base of every table: a Faust table with a compacted changelog and awaitable writes.
 
 A write names its partition; it reaches the local store at once and the changelog soon after. `drain_pending_writes`
 returns what must be awaited before the event that caused it may be acknowledged, so that no record is only on one
@@ -7,7 +7,6 @@ agent ends.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import structlog
 from faust.types import TP, FutureMessage
 
 from schemas.failures import RowTooLarge
+from streams.partition.database import TableRows
 from streams.runtime.bursts import CHANGELOG_RETRY_S
 from streams.runtime.kafka_refusals import REFUSALS
 from streams.runtime.row_limit import limit_row
@@ -42,8 +42,6 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         kwargs.setdefault("extra_topic_configs", CHANGELOG)
         super().__init__(*args, **kwargs)
         self.pending_writes: list[Awaitable[None]] = []
-        self.row_writes: Counter[int] = Counter()
-        """Rows written or deleted, by partition."""
         self._newest: dict[bytes, FutureMessage] = {}
         self._written_offsets: dict[TP, int] = {}
         """Offsets in the changelog that the stores do not name yet."""
@@ -55,17 +53,15 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         except RowTooLarge as error:
             log.warning("row refused", problem=error.message)
             raise
-        self.row_writes[partition] += 1
         encoded = key.encode()
         self.send_changelog(partition, encoded, value)
-        self.database(partition).put(encoded, value)
+        self.rows(partition).put(encoded, value)
 
     def delete(self, partition: int, key: str) -> None:
         """Delete a row, first in the changelog's buffer."""
-        self.row_writes[partition] += 1
         encoded = key.encode()
         self.send_changelog(partition, encoded, None, value_serializer="raw")
-        self.database(partition).delete(encoded)
+        self.rows(partition).delete(encoded)
 
     def fill_changelog(self, partition: int, key: str) -> None:
         """Write one record more to the changelog: the deletion of a row that does not exist."""
@@ -74,19 +70,17 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""
         # Spelled out: a query reads a thousand values.
-        stores: Any = self.data
-        value: bytes | None = stores._db_for_partition(partition).get(key.encode())  # noqa: SLF001
+        store: Any = self.data
+        value: bytes | None = store.rows(partition).get(key.encode())
         return value
 
     def scan(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over a partition's store in the order on disk: a tenth of the time of single reads."""
-        entries: Iterator[tuple[bytes, bytes]] = self.database(partition).items()
-        return entries
+        return self.rows(partition).items()
 
     def keys_from(self, partition: int, first: bytes) -> Iterator[bytes]:
         """Iterate over a partition's keys in their order, from `first` on."""
-        keys: Iterator[bytes] = self.database(partition).keys(from_key=first)
-        return keys
+        return self.rows(partition).keys(from_key=first)
 
     def drain_pending_writes(self) -> list[Awaitable[None]]:
         """Return what must be awaited for the writes since the last call."""
@@ -137,7 +131,8 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     def _verify_source_topic_partitions(self, source_topic: str) -> None:
         """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""
 
-    def database(self, partition: int) -> Any:
-        """Return the store of a partition."""
-        stores: Any = self.data
-        return stores._db_for_partition(partition)  # noqa: SLF001
+    def rows(self, partition: int) -> TableRows:
+        """Return the rows of a partition."""
+        store: Any = self.data
+        rows: TableRows = store.rows(partition)
+        return rows

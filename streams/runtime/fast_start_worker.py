@@ -15,7 +15,7 @@ from faust.tables import TableManager
 from faust.types import TP
 from mode import Service
 
-from streams.runtime.checked_store import CheckedStore
+from streams.runtime.partition_store import PartitionStore, databases_of
 from streams.runtime.process_end import DEFECT_CODE, end_process
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.runtime.table_recovery import TableRecovery
@@ -69,8 +69,9 @@ class FastStartTables(TableManager):
         try:
             self._typed_app.copies.leave(partition, is_kept=is_kept)
             for table in self.values():
-                cast("CheckedStore", table.data).close_partition(partition)
+                cast("PartitionStore", table.data).close_partition(partition)
             await self._typed_app.on_partition_lost(partition)
+            databases_of(self.app).close(partition)
         except Exception:
             # The end of the process releases it as well, and the next owner repairs what a kill leaves.
             log.exception("a partition could not be released, ending the process", partition=partition)

@@ -7,8 +7,8 @@ partition is opened that another process of the data directory holds: its copy i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,6 @@ from faust.types import TP
 from modestream_client.kafka.log_reader import LogReader, open_log_reader
 
 from schemas.failures import Unavailable
-from streams.runtime.checked_store import is_disk_trouble
 from streams.topics import MAX_OUTPUT_BYTES
 
 PAGE_RECORDS = 500
@@ -110,7 +109,7 @@ class FollowCopies:
         for name, derived in self.derived.items():
             table = self._app.tables[name]
             # Its database is open where it was served.
-            is_open = partition in table.data._dbs  # noqa: SLF001
+            is_open = table.data.is_open(partition)
             tp = TP(table.changelog_topic.get_topic_name(), partition)
             persisted = table.data.persisted_offset(tp) if is_kept and is_open else None
             derived.leave(partition, None if persisted is None else persisted + 1)
@@ -150,8 +149,7 @@ class FollowCopies:
                 # Otherwise partitions have changed hands meanwhile, and their files may be another process's.
                 if self._changed.is_set():
                     return
-                with _translate_disk_trouble():
-                    reader.seek({changelog: self._position(changelog) for changelog in changelogs})
+                reader.seek({changelog: self._position(changelog) for changelog in changelogs})
             looked = float("-inf")
             while not self._changed.is_set():
                 for changelog, records in (await reader.poll(PAGE_RECORDS)).items():
@@ -176,8 +174,7 @@ class FollowCopies:
                 return
             table = self._app.tables._changelogs[tp.topic]  # noqa: SLF001
             last = {record.key: record for record in records}
-            with _translate_disk_trouble():
-                table.data.apply_changelog_batch([_Event(_Row.of(tp, one)) for one in last.values()], None, None)
+            table.data.apply_changelog_batch([_Event(_Row.of(tp, one)) for one in last.values()])
             if (derived := self.derived.get(table.name)) is not None:
                 rows = {key: one.value for key, one in last.items()}
                 await derived.apply(tp.partition, rows, records[-1].offset + 1)
@@ -198,17 +195,6 @@ class FollowCopies:
         if due and due <= self._ready and not due <= before:
             log.info("copies of the partitions that are due are complete", partitions=sorted(due))
             self.on_due()
-
-
-@contextmanager
-def _translate_disk_trouble() -> Iterator[None]:
-    """Raise what may be over soon as Unavailable: a full disk, or a database that was not closed yet."""
-    try:
-        yield
-    except Exception as error:
-        if is_disk_trouble(error):
-            raise Unavailable(f"the copy of a table can't be written: {error}") from error
-        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import structlog
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
-from streams.runtime.checked_store import CHECKED_ROCKSDB
+from streams.partition.database import PartitionDatabases
 from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery
 from streams.runtime.directory_identity import directory_identity
@@ -21,6 +21,8 @@ from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.runtime.partition_locks import PartitionLocks
+from streams.runtime.partition_store import PARTITION_STORE
+from streams.runtime.process_end import end_process
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
@@ -57,7 +59,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
         broker_credentials=kafka_credentials(settings.kafka_security),
         datadir=str(settings.data_dir / "tables"),
-        store=f"{CHECKED_ROCKSDB}://",
+        store=f"{PARTITION_STORE}://",
         TableManager=FastStartTables,
         PartitionAssignor=FixedPartitionAssignor,
         key_serializer="raw",
@@ -109,6 +111,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app.kafka_connection = settings.kafka_connection
     app.fence, app.membership, app.copies = GroupFence(), Membership(), FollowCopies(app)
     app.partition_locks = PartitionLocks(settings.data_dir / "run", lambda: not app.fence.is_closed)
+    app.databases = PartitionDatabases(settings.data_dir / "words", end_process)
     app.copies.on_due = app.membership.join_again
     if settings.standby_copies:
         settings.data_dir.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import faust
 from faust.transport.drivers.aiokafka import Transport
 from faust.types.transports import ProducerT
 
+from streams.partition.database import PartitionDatabases
 from streams.runtime.bursts import BurstProducer
 from streams.runtime.consumer import SafeAssignmentConsumer
 from streams.runtime.delivery import Delivery
@@ -46,6 +47,9 @@ class SafeAssignmentApp(faust.App):
 
     partition_locks: PartitionLocks
     """The partitions whose files are this process's own."""
+
+    databases: PartitionDatabases
+    """The databases of the partitions that this process holds."""
 
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""

@@ -18,11 +18,9 @@ from faust.tables.recovery import Recovery
 from faust.types import TP
 
 from streams.batching import batches
-from streams.runtime.checked_store import OWN_KEYS
+from streams.partition.database import TableRows
+from streams.runtime.partition_store import PartitionStore
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
-
-UNWRITTEN_MARK = OWN_KEYS + b"unwritten__"
-"""A key of the database; it exists while the changelog lacks rows. Written before the persisted offset is lowered."""
 
 ROWS_AT_ONCE = 500
 """Rows that are sent before the first of them is awaited: a megabyte of usual memories."""
@@ -52,7 +50,7 @@ class TableRecovery(Recovery):
     async def _hold(self) -> None:
         await self._typed_app.partition_locks.acquire()
         for tp in sorted(self.active_tps):
-            await self._store(tp).open_when_free(tp.partition)
+            self._store(tp).rows(tp.partition)
 
     async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Counter[TP], title: str) -> None:
         for tp in tps:
@@ -68,8 +66,8 @@ class TableRecovery(Recovery):
         for tp in ahead:
             log.warning("a table is ahead of its changelog, which is completed", topic=tp.topic, partition=tp.partition)
             destination[tp] = last = self.active_highwaters[tp]
-            self._database(tp).put(UNWRITTEN_MARK, b"1")
             self._store(tp).set_persisted_offset(tp, last)
+            self._store(tp).set_unwritten(tp, is_unwritten=True)
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Complete the changelogs, and let events flow."""
@@ -79,34 +77,34 @@ class TableRecovery(Recovery):
     async def complete_changelogs(self) -> None:
         """Write the rows of marked tables to their changelogs."""
         for tp in sorted(self.active_tps):
-            if self._database(tp).get(UNWRITTEN_MARK) is not None:
+            if self._store(tp).is_unwritten(tp):
                 await self._write_rows(tp)
 
     async def _is_own_log(self, consumer: Any, tps: Iterable[TP]) -> bool:
         """True if a table has one of the last keys of its changelog."""
         for tp in sorted(tps):
             keys = await consumer.last_keys(tp, self.active_highwaters[tp])
-            if any(self._database(tp).get(key) is not None for key in keys):
+            if any(self._rows(tp).get(key) is not None for key in keys):
                 return True
         return False
 
     async def _write_rows(self, tp: TP) -> None:
         """Write all rows to the changelog, and remove the mark."""
         producer, persisted = self.app.producer, self._store(tp).persisted_offset(tp)
-        for rows in batches(self._database(tp).items(), ROWS_AT_ONCE):
+        for rows in batches(self._rows(tp).items(), ROWS_AT_ONCE):
             sent = [await producer.send(tp.topic, key, value, tp.partition, None, None) for key, value in rows]
             for one in sent:
                 persisted = (await one).offset
         if persisted is not None:
             self._store(tp).set_persisted_offset(tp, persisted)
-        self._database(tp).delete(UNWRITTEN_MARK)
+        self._store(tp).set_unwritten(tp, is_unwritten=False)
 
     @property
     def _typed_app(self) -> SafeAssignmentApp:
         return cast("SafeAssignmentApp", self.app)
 
-    def _database(self, tp: TP) -> Any:
-        return self._store(tp)._db_for_partition(tp.partition)  # noqa: SLF001
+    def _rows(self, tp: TP) -> TableRows:
+        return self._store(tp).rows(tp.partition)
 
-    def _store(self, tp: TP) -> Any:
-        return cast("Any", self.tp_to_table[tp]).data
+    def _store(self, tp: TP) -> PartitionStore:
+        return cast("PartitionStore", cast("Any", self.tp_to_table[tp]).data)

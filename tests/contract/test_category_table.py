@@ -20,7 +20,7 @@ OWN = HEALTH.model_copy(update={"declared": True})
 
 
 def faust_table(monkeypatch: pytest.MonkeyPatch, deployment: Mapping[str, str]) -> CategoryTable:
-    """Create the real table over a dict in place of RocksDB."""
+    """Create the real table over a dict in place of the database."""
     table = CategoryTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"), deployment)
     dict_store(table.table, monkeypatch)
     return table

@@ -7,8 +7,8 @@ from pathlib import Path
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Memory
 from schemas.state.modes import collection_name
-from streams.adapters.lexical.file import index_path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.partition.database import database_path
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 _WORDS = """
@@ -49,5 +49,5 @@ def _due(memory: Memory) -> list[tuple[str, str, str]]:
 
 
 def _words(directory: Path, partition: int) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(index_path(directory, partition))) as connection:
+    with closing(sqlite3.connect(database_path(directory, partition))) as connection:
         return connection.execute(_WORDS).fetchall()

@@ -15,7 +15,8 @@ import orjson
 from agents.rules.memory.boundary_summary import CountedMemories, KindCount
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import turn_index_names
-from streams.adapters.lexical.file import NUMBER_BITS, index_path, translate_sqlite_errors
+from streams.adapters.lexical.file import NUMBER_BITS
+from streams.partition.database import database_path, translate_sqlite_errors
 
 _PAGE = "SELECT id, name FROM boundaries WHERE id > ? ORDER BY id LIMIT ?"
 _IDS = "SELECT id FROM boundaries WHERE name IN (?, ?)"
@@ -51,7 +52,7 @@ class SqliteBoundaryCounts:
             return {name: _counts(connection, name) for name in boundaries}
 
     def _connect(self, partition: int) -> sqlite3.Connection:
-        return sqlite3.connect(f"{index_path(self._directory, partition).absolute().as_uri()}?mode=ro", uri=True)
+        return sqlite3.connect(f"{database_path(self._directory, partition).absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _counts(connection: sqlite3.Connection, name: str) -> CountedMemories:

@@ -1,14 +1,13 @@
-"""Builds the lexical index of a partition in a process of its own: half a millisecond for each memory.
+"""Builds the words of a partition in a process of its own: half a millisecond for each memory.
 
 In the worker's process it would take the event loop from the partitions that are served, and one core for all
-partitions. Rows of memories go to the process's standard input, each behind its length. Guaranteed: the index takes its
-place only when it is complete; where the process fails, nothing is left of it, and the caller has to build the index
-itself. The process ends with the worker, however that dies.
+partitions. Rows of memories go to the process's standard input, each behind its length; it writes to the database of
+the partition, of which the worker writes nothing meanwhile. Words without progress are not complete: where the process
+fails, the caller has to build them itself. The process ends with the worker, however that dies.
 """
 
 import asyncio
 import os
-import shutil
 import struct
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,6 @@ import structlog
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Memory
-from streams.adapters.lexical.file import delete_file, index_path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 
 COMMIT_EVERY = 1000
@@ -28,43 +26,34 @@ COMMIT_EVERY = 1000
 WRITE_BYTES = 256 * 1024
 """Rows that are written to the process at a time."""
 
-BUILDING = ".building-{}"
-"""The directory, beside the indexes, in which a partition's index is built."""
-
 _LENGTH = struct.Struct(">I")
 
 log = structlog.get_logger()
 
 
 class LexicalBuilder:
-    """Builds indexes, as many at once as there are cores."""
+    """Builds words, as many partitions at once as there are cores."""
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is that of the indexes."""
+        """`directory` is that of the databases."""
         self._directory = directory.absolute()
         self._slots = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
     async def __call__(self, partition: int, rows: Iterable[bytes]) -> bool:
-        """Replace the index of a partition, which is not open, by one of these rows; False if that failed."""
+        """Write the words of these rows to a partition that has none; False if that failed."""
         async with self._slots:
-            building = self._directory / BUILDING.format(partition)
             try:
-                if (code := await _run(building, partition, rows)) == 0:
-                    delete_file(index_path(self._directory, partition))
-                    index_path(building, partition).replace(index_path(self._directory, partition))
+                if (code := await _run(self._directory, partition, rows)) == 0:
                     return True
                 log.warning("a lexical index could not be built apart", partition=partition, exit_code=code)
             except OSError as problem:
                 log.warning("a lexical index could not be built apart", partition=partition, problem=repr(problem))
-            finally:
-                shutil.rmtree(building, ignore_errors=True)
         return False
 
 
-async def _run(building: Path, partition: int, rows: Iterable[bytes]) -> int:
+async def _run(directory: Path, partition: int, rows: Iterable[bytes]) -> int:
     """Feed the rows to a process; return its exit code. Raises OSError if it ends before it has them."""
-    shutil.rmtree(building, ignore_errors=True)
-    command = (sys.executable, "-m", __name__, str(building), str(partition))
+    command = (sys.executable, "-m", __name__, str(directory), str(partition))
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     try:
@@ -92,7 +81,7 @@ def _pieces(rows: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Build the index of the rows on standard input."""
+    """Build the words of the rows on standard input."""
     directory, partition = Path(sys.argv[1]), int(sys.argv[2])
     words = SqliteLexicalIndex(directory)
     words.open(partition)

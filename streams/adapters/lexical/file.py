@@ -1,20 +1,12 @@
-"""The SQLite file of one partition's lexical index: its tables, and how it is opened, replaced and deleted.
+"""The tables of one partition's words, in the database of the partition.
 
-The file is derived data. A file of another version is replaced by an empty one without progress; a damaged one is set
-aside first, whenever the damage shows.
+They are derived of the rows of memories. Those of another version are replaced by empty ones without progress.
 """
 
-import contextlib
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
-
-from schemas.failures import Unavailable
-from streams.damaged_stores import OnDamage, set_aside
+from streams.partition.database import PartitionDatabase
 
 SCHEMA_VERSION = 9
-"""The version of the file. Raise it with every change of the tables, of tokenisation, or of what is labelled.
+"""The version of the words. Raise it with every change of the tables, of tokenisation, or of what is labelled.
 
 `tests/unit/adapters/lexical/test_schema_version.py` fails where the analysis has changed and the version has not.
 """
@@ -44,101 +36,36 @@ CREATE TABLE postings (
 CREATE TABLE progress (topic TEXT PRIMARY KEY, next_offset INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-_PRAGMAS = """
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
-PRAGMA secure_delete = ON;
-PRAGMA cache_size = -8000;
-PRAGMA temp_store = MEMORY;
-"""
+_VERSION = "words version"
+"""What the version of the words is stored as, among the offsets of their own table."""
+
+PROGRESS = "SELECT topic, next_offset FROM progress WHERE topic <> 'words version'"
+"""The next offset of each topic."""
+
+_NAMES = ("boundaries", "traits", "memories", "postings", "progress")
 
 
-_BESIDE = ("-wal", "-shm", "-journal")
-
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-ErrorTranslation = Callable[[], AbstractContextManager[None]]
-"""Makes the context in which SQLite is called."""
-
-
-class _OtherVersionError(sqlite3.DatabaseError):
-    """The file has another `SCHEMA_VERSION`."""
-
-
-def index_path(directory: Path, partition: int) -> Path:
-    """Return the file of a partition's index."""
-    return directory / f"words-{partition}.sqlite"
+def ensure_words(database: PartitionDatabase) -> None:
+    """Create the tables of the words; those of another version are replaced by empty ones without progress."""
+    with database.savepoint():
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if "progress" in tables:
+            stored = database.execute("SELECT next_offset FROM progress WHERE topic = ?", (_VERSION,)).fetchone()
+            if stored == (SCHEMA_VERSION,):
+                return
+        empty_words(database)
+    # Others read by connections of their own.
+    database.commit()
 
 
-def open_file(path: Path) -> sqlite3.Connection:
-    """Open a file of the current version; the caller begins and ends transactions."""
-    try:
-        return _connect(path)
-    except _OtherVersionError:
-        delete_file(path)
-    except sqlite3.DatabaseError as error:
-        if path.is_dir() or is_damage(error):
-            set_aside(path, error, _BESIDE)
-    with translate_sqlite_errors():
-        return _connect(path)
-
-
-def delete_file(path: Path) -> None:
-    """Delete a file and SQLite's files beside it, if they exist."""
-    for suffix in ("", *_BESIDE):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def translate_sqlite_errors() -> Iterator[None]:
-    """Raise SQLite's errors as `Unavailable`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise Unavailable(f"the lexical index failed: {error}") from error
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """True if the content of the file is broken: no repetition succeeds. The low byte is the kind of error."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
-
-
-def set_damage_aside(path: Path, on_damage: OnDamage) -> ErrorTranslation:
-    """Return `translate_sqlite_errors` for one file: at damage it is set aside and `on_damage` is called."""
-
-    @contextlib.contextmanager
-    def translate() -> Iterator[None]:
-        with translate_sqlite_errors():
-            try:
-                yield
-            except sqlite3.DatabaseError as error:
-                if is_damage(error):
-                    set_aside(path, error, _BESIDE)
-                    on_damage()
-                raise
-
-    return translate
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
-    try:
-        connection.executescript(_PRAGMAS)
-        _ensure_schema(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _ensure_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables of a new file; refuse a file of another version."""
-    [version] = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    elif version != SCHEMA_VERSION:
-        raise _OtherVersionError(f"schema version {version} instead of {SCHEMA_VERSION}")
+def empty_words(database: PartitionDatabase) -> None:
+    """Replace the tables of the words by empty ones without progress."""
+    with database.savepoint():
+        for name in _NAMES:
+            database.execute(f"DROP TABLE IF EXISTS {name}")
+        for statement in filter(str.strip, _TABLES.split(";")):
+            database.execute(statement)
+        database.execute("INSERT INTO progress VALUES (?, ?)", (_VERSION, SCHEMA_VERSION))
 
 
 MAX_CACHED_KEYS = 4096
@@ -154,8 +81,8 @@ _TRAIT = "SELECT id FROM traits WHERE boundary = ? AND value = ?"
 class KeyCache:
     """The ids of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute = connection.execute
+    def __init__(self, database: PartitionDatabase) -> None:
+        self._execute = database.execute
         self._cached: dict[KeyName, int] = {}
 
     def cached(self, name: str) -> int | None:

@@ -1,6 +1,5 @@
 """Reads columns, postings and counts from one partition's lexical index."""
 
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -17,8 +16,9 @@ from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import NUMBER_BITS, ErrorTranslation, KeyCache, translate_sqlite_errors
+from streams.adapters.lexical.file import NUMBER_BITS, PROGRESS, KeyCache
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
+from streams.partition.database import PartitionDatabase
 
 _PAGE = 1000
 
@@ -45,22 +45,16 @@ _UNREADY_NUMBERS = (
 class LexicalReader:
     """The read side of one open index."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        cache: MemoryColumnsCache,
-        keys: KeyCache,
-        translate: ErrorTranslation = translate_sqlite_errors,
-    ) -> None:
-        self._translate = translate
-        self._execute = connection.execute
+    def __init__(self, database: PartitionDatabase, cache: MemoryColumnsCache, keys: KeyCache) -> None:
+        self._translate = database.translate
+        self._execute = database.execute
         self._cache = cache
         self._keys = keys
 
     def applied(self) -> dict[str, int]:
         """Return the next offset of each topic."""
         with self._translate():
-            return dict(self._execute("SELECT topic, next_offset FROM progress"))
+            return dict(self._execute(PROGRESS))
 
     def has(self, memory_id: str) -> bool:
         """True if the memory is indexed."""

@@ -1,4 +1,4 @@
-"""The lexical index on SQLite: one file for each Kafka partition, so that a partition is dropped with its file.
+"""The lexical index on SQLite, in the database of each partition.
 
 Terms, postings and statistics are separate for each boundary: the cost of a query depends on its own user's memories,
 and no text of another user changes a score.
@@ -7,7 +7,6 @@ and no text of another user changes a score.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection
 
 from modestream_client.vocabulary import EmbeddingStatus
 
@@ -15,27 +14,20 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.failures import Unavailable
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import (
-    KeyCache,
-    delete_file,
-    index_path,
-    open_file,
-    set_damage_aside,
-    translate_sqlite_errors,
-)
+from streams.adapters.lexical.file import KeyCache, empty_words, ensure_words
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.unfinished import UnfinishedIds, delete_unfinished
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.damaged_stores import OnDamage
+from streams.partition.database import PartitionDatabase, PartitionDatabases
 
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    connection: Connection
+    database: PartitionDatabase
     writer: PartitionWriter
     reader: LexicalReader
     unfinished: UnfinishedIds
@@ -44,29 +36,36 @@ class _Partition:
 class SqliteLexicalIndex:
     """All open indexes of one worker. Belongs to one thread."""
 
-    def __init__(self, directory: Path, on_damage: OnDamage = lambda: None) -> None:
-        """`on_damage` is called when a file turns out damaged in use and was set aside."""
-        self._directory = directory
-        self._on_damage = on_damage
+    def __init__(self, place: Path | PartitionDatabases, on_damage: OnDamage = lambda: None) -> None:
+        """`place`: the databases that the words share with tables, or the directory of those that have words alone."""
+        self._owns = isinstance(place, Path)
+        self._databases = PartitionDatabases(place, on_damage) if isinstance(place, Path) else place
         self._open: dict[int, _Partition] = {}
 
     def open(self, partition: int) -> None:
-        self._close(partition)
-        connection = open_file(self._path(partition))
-        parts = connection, MemoryColumnsCache(), KeyCache(connection)
-        translate = set_damage_aside(self._path(partition), self._on_damage)
-        unfinished = UnfinishedIds(self._path(partition))
-        writer, reader = PartitionWriter(*parts, translate), LexicalReader(*parts, translate)
-        self._open[partition] = _Partition(connection, writer, reader, unfinished)
+        self.release(partition)
+        database = self._databases.at(partition)
+        ensure_words(database)
+        parts = database, MemoryColumnsCache(), KeyCache(database)
+        unfinished = UnfinishedIds(self._databases.path(partition))
+        self._open[partition] = _Partition(database, PartitionWriter(*parts), LexicalReader(*parts), unfinished)
 
     def release(self, partition: int) -> None:
-        """Close the index of a partition that leaves; what is not committed is applied by its next owner."""
-        self._close(partition)
+        """Close the index of a partition that leaves."""
+        opened = self._open.pop(partition, None)
+        if opened is not None:
+            opened.unfinished.close()
+            if self._owns:
+                self._databases.abandon(partition)
 
     def drop(self, partition: int) -> None:
-        self._close(partition)
-        delete_file(self._path(partition))
-        delete_unfinished(self._path(partition))
+        self.release(partition)
+        database = self._databases.at(partition)
+        empty_words(database)
+        database.commit()
+        delete_unfinished(self._databases.path(partition))
+        if self._owns:
+            self._databases.abandon(partition)
 
     def commit(self, partition: int) -> None:
         self._open[partition].writer.commit()
@@ -81,28 +80,15 @@ class SqliteLexicalIndex:
         self._open[partition].unfinished.clear()
 
     def truncate(self, partition: int) -> None:
-        """Empty the write-ahead log, which holds deleted rows until they are overwritten.
-
-        Raises Unavailable while another connection reads, or a transaction is open.
-        """
-        execute = self._open[partition].connection.execute
-        with translate_sqlite_errors():
-            [wait_ms] = execute("PRAGMA busy_timeout").fetchone()
-            # No other work of the worker waits for a reader.
-            execute("PRAGMA busy_timeout = 0")
-            try:
-                [busy, *_] = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                execute(f"PRAGMA busy_timeout = {wait_ms}")
-        if busy:
-            raise Unavailable("the lexical index is read by another connection")
+        """Empty the write-ahead log. Raises Unavailable while it is read or written."""
+        self._open[partition].database.truncate_log()
 
     def close(self) -> None:
         for partition in list(self._open):
             try:
                 self.commit(partition)
             finally:
-                self._close(partition)
+                self.release(partition)
 
     def applied(self, partition: int) -> Mapping[str, int]:
         opened = self._open[partition]
@@ -155,13 +141,3 @@ class SqliteLexicalIndex:
 
     def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
         return self._open[partition].reader.ready_places()
-
-    def _path(self, partition: int) -> Path:
-        return index_path(self._directory, partition)
-
-    def _close(self, partition: int) -> None:
-        opened = self._open.pop(partition, None)
-        if opened is not None:
-            opened.unfinished.close()
-            with translate_sqlite_errors():
-                opened.connection.close()

@@ -1,21 +1,14 @@
-"""Writes memories to one partition's lexical index: rows, traits and postings. Every call is atomic.
+"""Writes memories to one partition's lexical index: rows, traits and postings. Every call is atomic."""
 
-If SQLite rolls back the whole open transaction, and with it earlier calls, all later calls raise `Unavailable` until
-the partition is opened again, at the committed progress.
-"""
-
-import contextlib
-import sqlite3
-from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow, Trait
-from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTranslation, KeyCache, translate_sqlite_errors
+from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache
 from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
+from streams.partition.database import PartitionDatabase
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, held,
@@ -40,19 +33,14 @@ class _Stored(NamedTuple):
 class PartitionWriter:
     """The write side of one open index."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        cache: MemoryColumnsCache,
-        keys: KeyCache,
-        translate: ErrorTranslation = translate_sqlite_errors,
-    ) -> None:
-        self._translate = translate
-        self._connection = connection
-        self._execute = connection.execute
+    def __init__(self, database: PartitionDatabase, cache: MemoryColumnsCache, keys: KeyCache) -> None:
+        self._database = database
+        self._connection = database.connection
+        self._execute = database.execute
+        self._savepoint = database.savepoint
         self._cache = cache
         self._keys = keys
-        self._lost = False
+        database.on_rollback[:] = [cache.clear, keys.clear]
         self.progress: dict[str, int] = {}
         """The offsets since the last commit; the next one writes them, once for many records."""
         self._written: set[str] = set()
@@ -60,21 +48,13 @@ class PartitionWriter:
 
     def commit(self) -> None:
         """Commit all writes, with the progress."""
-        self._require_usable()
         if self.progress:
             with self._savepoint():
                 self._connection.executemany("REPLACE INTO progress VALUES (?, ?)", self.progress.items())
-        if not self._connection.in_transaction:
-            return
-        try:
-            with self._translate():
-                self._execute("COMMIT")
-            self.progress.clear()
-            self._committed |= self._written
-            self._written.clear()
-        except Unavailable:
-            self._lost = not self._connection.in_transaction
-            raise
+        self._database.commit()
+        self.progress.clear()
+        self._committed |= self._written
+        self._written.clear()
 
     def take_changed(self) -> set[str]:
         """Return the index names with committed writes since the last call."""
@@ -83,7 +63,7 @@ class PartitionWriter:
 
     def set_applied(self, topic: str, next_offset: int) -> None:
         """Set the next offset of a topic."""
-        self._require_usable()
+        self._database.require_usable()
         self.progress[topic] = next_offset
 
     def put(self, document: LexicalDocument) -> None:
@@ -184,32 +164,6 @@ class PartitionWriter:
             self._keys.clear()
         if deleted and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
-
-    def _require_usable(self) -> None:
-        if self._lost:
-            raise Unavailable("the lexical index lost uncommitted writes: open the partition again")
-
-    @contextlib.contextmanager
-    def _savepoint(self) -> Iterator[None]:
-        self._require_usable()
-        with self._translate():
-            if not self._connection.in_transaction:
-                self._execute("BEGIN")
-            self._execute("SAVEPOINT call")
-            try:
-                yield
-            except BaseException:
-                self._roll_back()
-                raise
-            self._execute("RELEASE call")
-
-    def _roll_back(self) -> None:
-        self._cache.clear()
-        self._keys.clear()
-        self._lost = not self._connection.in_transaction
-        if not self._lost:
-            self._execute("ROLLBACK TO call")
-            self._execute("RELEASE call")
 
 
 def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: AnalyzedText) -> MemoryRow:

@@ -1,4 +1,4 @@
-"""A dict in place of the RocksDB store of a Faust table."""
+"""A dict in place of the store of a Faust table."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ class DictStore(dict[bytes, bytes]):
     """The store of every partition of one table."""
 
     def keys(self, from_key: bytes = b"") -> Iterator[bytes]:  # type: ignore[override]
-        """Yield the keys from one on, in RocksDB's order."""
+        """Yield the keys from one on, in their order."""
         return (key for key in sorted(super().keys()) if key >= from_key)
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -22,12 +22,13 @@ class DictStore(dict[bytes, bytes]):
         """Delete a row, if there is one."""
         self.pop(key, None)
 
-    def _db_for_partition(self, _partition: int) -> "DictStore":
+    def rows(self, _partition: int) -> "DictStore":
+        """Return the rows of any partition."""
         return self
 
 
 def dict_store(table: AwaitableTable, monkeypatch: pytest.MonkeyPatch) -> DictStore:
-    """Replace the RocksDB store of a table by a dict, and return it; nothing is written to a changelog."""
+    """Replace the store of a table by a dict, and return it; nothing is written to a changelog."""
     store, table_type = DictStore(), type(table)
     monkeypatch.setattr(table_type, "data", property(lambda _: store), raising=False)
     monkeypatch.setattr(table_type, "send_changelog", lambda *_, **__: None)

@@ -115,7 +115,7 @@ class Keeper:
         """Assign partition 0 to this worker, and open it."""
         await self.keep([], served=[0])
         await self.app.partition_locks.acquire()
-        self.store._db_for_partition(0)
+        self.store.rows(0)
 
     @property
     def rows(self) -> dict[bytes, bytes]:
@@ -195,7 +195,7 @@ async def test_copy_whose_files_another_process_holds_is_not_opened(
     log.records = [(b"a", b"1")]
     await keeper.keep([0])
     await asyncio.sleep(0.05)
-    assert (keeper.store._dbs, keeper.derived.opened, keeper.copies.behind()) == ({}, [], {"0": None})
+    assert (keeper.store._views, keeper.derived.opened, keeper.copies.behind()) == ({}, [], {"0": None})
     other.close()
     await keeper.until(lambda: keeper.derived.at == 1)
     assert not other.try_copy(0)
@@ -223,7 +223,7 @@ async def test_copy_that_is_assigned_elsewhere_lets_go_of_its_files(keeper: Keep
 async def test_partition_that_was_served_goes_on_at_its_own_offset(keeper: Keeper, log: Log) -> None:
     log.records = [(b"a", b"1"), (b"b", b"2")]
     await keeper.serve()
-    keeper.store._db_for_partition(0).put(b"a", b"1")
+    keeper.store.rows(0).put(b"a", b"1")
     keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 0)
     await keeper.keep([0])
     assert keeper.derived.left == [(0, 1)]
@@ -235,15 +235,15 @@ async def test_partition_that_is_another_workers_is_no_copy(keeper: Keeper) -> N
     await keeper.serve()
     keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 0)
     await keeper.keep([])
-    assert (keeper.derived.left, keeper.store._dbs) == ([(0, None)], {})
+    assert (keeper.derived.left, keeper.store._views) == ([(0, None)], {})
 
 
 async def test_copy_that_is_served_from_now_on_stays_open(keeper: Keeper) -> None:
     await keeper.keep([0])
     await keeper.until(lambda: keeper.copies.ready() == {0})
-    database = keeper.store._db_for_partition(0)
+    database = keeper.store.rows(0)
     await keeper.keep([], served=[0])
-    assert keeper.store._db_for_partition(0) is database
+    assert keeper.store.rows(0) is database
     assert keeper.copies.behind() == {}
     assert keeper.derived.closed == [0]
 
@@ -252,7 +252,7 @@ async def test_copy_that_is_kept_no_longer_is_closed(keeper: Keeper) -> None:
     await keeper.keep([0])
     await keeper.until(lambda: keeper.copies.ready() == {0})
     await keeper.keep([])
-    assert (keeper.store._dbs, keeper.derived.closed) == ({}, [0])
+    assert (keeper.store._views, keeper.derived.closed) == ({}, [0])
 
 
 async def test_complete_copies_that_are_due_have_the_worker_join_again(keeper: Keeper, log: Log) -> None:

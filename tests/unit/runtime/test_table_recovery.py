@@ -13,8 +13,8 @@ from faust.exceptions import ConsistencyError
 from faust.types import TP
 
 from streams.runtime.awaited_table import create_table
-from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.fast_start_worker import FastStartTables
+from streams.runtime.partition_store import PARTITION_STORE, databases_of
 from streams.runtime.table_recovery import TableRecovery
 
 TABLE_ROWS = {f"m{number}".encode(): b"text" for number in range(5)} | {b"m5": b"forgotten"}
@@ -53,7 +53,7 @@ class Worker:
         app = faust.App(
             "t",
             broker="kafka://nowhere:1",
-            store=f"{CHECKED_ROCKSDB}://",
+            store=f"{PARTITION_STORE}://",
             datadir=str(directory),
             TableManager=FastStartTables,
         )
@@ -70,7 +70,7 @@ class Worker:
 
     def write(self, rows: dict[bytes, bytes], persisted: int) -> None:
         for key, value in rows.items():
-            self.store._db_for_partition(0).put(key, value)
+            self.store.rows(0).put(key, value)
         self.store.set_persisted_offset(self.tp, persisted)
 
     async def recover(self) -> int:
@@ -86,9 +86,8 @@ class Worker:
         return offsets[self.tp]
 
     def end(self) -> None:
-        for database in self.store._dbs.values():
-            database.close()
-        self.store._dbs.clear()
+        self.store._views.clear()
+        databases_of(self.store.app).close_all()
 
 
 async def test_table_that_is_ahead_is_written_to_its_changelog(tmp_path: Path) -> None:
@@ -121,7 +120,7 @@ async def test_changelog_that_lost_all_records_is_completed_where_another_one_is
     changelog = Changelog([], other_keys=[b"mine"])
     worker = Worker(tmp_path, changelog)
     worker.write(TABLE_ROWS, persisted=9)
-    worker.store._db_for_partition(1).put(b"mine", b"text")
+    worker.store.rows(1).put(b"mine", b"text")
     worker.store.set_persisted_offset(TP(worker.tp.topic, 1), 0)
     assert await worker.recover() == -1
     assert dict(changelog.records) == worker.rows == TABLE_ROWS

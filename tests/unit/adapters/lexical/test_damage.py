@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.damaged_stores import StoresSetAside
+from tests.builders.memories import made
 
 
 def _damage(file: Path) -> None:
-    """Overwrite everything behind the header's page."""
+    """Overwrite the second half of the file."""
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     size = file.stat().st_size
     with file.open("r+b") as content:
-        content.seek(4096)
-        content.write(b"\xa5" * (size - 4096))
+        content.seek(size // 2)
+        content.write(b"\xa5" * (size - size // 2))
 
 
 def _index(directory: Path, ended: list[int]) -> SqliteLexicalIndex:
@@ -30,11 +32,15 @@ def _index(directory: Path, ended: list[int]) -> SqliteLexicalIndex:
 
 def test_damage_that_shows_in_use_sets_the_file_aside_and_ends_the_process(tmp_path: Path) -> None:
     ended: list[int] = []
-    _index(tmp_path, ended).close()
+    index = _index(tmp_path, ended)
+    memories = [made(f"word{number}", number) for number in range(300)]
+    for memory in memories:
+        index.put(0, LexicalDocument(memory))
+    index.close()
     _damage(tmp_path / "words" / "words-0.sqlite")
     index = _index(tmp_path, ended)
     with pytest.raises(Unavailable):
-        index.has(0, "memory")
+        index.postings(0, memories[0].index_name, [f"word{number}" for number in range(300)])
     assert ended == [1]
     assert [name.startswith("words-0.sqlite.damaged-") for name in StoresSetAside(tmp_path).names()] == [True]
     fresh = _index(tmp_path, ended)

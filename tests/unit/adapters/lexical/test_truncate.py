@@ -7,8 +7,8 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
-from streams.adapters.lexical.file import index_path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.partition.database import database_path
 from tests.builders.memories import made
 
 
@@ -37,7 +37,7 @@ def test_removed_terms_are_in_no_file(index: SqliteLexicalIndex, tmp_path: Path)
 
 
 def test_index_in_use_is_unavailable(index: SqliteLexicalIndex, tmp_path: Path) -> None:
-    reader = sqlite3.connect(index_path(tmp_path, 0), isolation_level=None)
+    reader = sqlite3.connect(database_path(tmp_path, 0), isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM memories").fetchone()
     index.put(0, LexicalDocument(made("a tram", 2)))

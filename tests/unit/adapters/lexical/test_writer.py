@@ -1,6 +1,5 @@
 """The writer on a full disk, and the cached columns after changes of traits."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,27 +7,29 @@ import pytest
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, open_file
+from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, ensure_words
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.writer import PartitionWriter
+from streams.partition.database import PartitionDatabase
 from tests.builders.memories import made
 
 
-def halves(connection: sqlite3.Connection) -> tuple[PartitionWriter, LexicalReader]:
+def halves(database: PartitionDatabase) -> tuple[PartitionWriter, LexicalReader]:
     """The writer and the reader of an open index."""
-    cache, keys = MemoryColumnsCache(), KeyCache(connection)
-    return PartitionWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
+    ensure_words(database)
+    cache, keys = MemoryColumnsCache(), KeyCache(database)
+    return PartitionWriter(database, cache, keys), LexicalReader(database, cache, keys)
 
 
 def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "words.sqlite")
-    writer, reader = halves(connection)
+    database = PartitionDatabase(tmp_path / "words.sqlite")
+    writer, reader = halves(database)
     writer.put(LexicalDocument(made("violin", 0)))
     writer.commit()
     writer.put(LexicalDocument(made("harbour", 1)))
     assert reader.memory_columns("ana").documents == 2
-    [pages] = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    [pages] = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(Unavailable) as failure:
         writer.put(LexicalDocument(made(" ".join(f"word{n}" for n in range(5000)), 2)))
     assert failure.value.__cause__ is not None
@@ -40,7 +41,7 @@ def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
         with pytest.raises(Unavailable):
             call()
     assert reader.memory_columns("ana").documents == 1
-    connection.close()
+    database.close()
 
 
 def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
@@ -51,8 +52,8 @@ def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
 
 
 def test_cached_columns_apply_changes_of_mode(tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "words.sqlite")
-    writer, reader = halves(connection)
+    database = PartitionDatabase(tmp_path / "words.sqlite")
+    writer, reader = halves(database)
     memories = [made("violin", number, mode="code") for number in range(3)]
     for memory in memories:
         writer.put(LexicalDocument(memory))
@@ -62,39 +63,39 @@ def test_cached_columns_apply_changes_of_mode(tmp_path: Path) -> None:
             writer.put(LexicalDocument(memory.model_copy(update={"mode": mode})))
             assert kinds(reader)[memory.memory_id] == mode
     assert reader.memory_columns("ana") is cached, "read once: a mode of 5,000 memories would be read 5,000 times"
-    assert kinds(halves(connection)[1]) == kinds(reader)
-    connection.close()
+    assert kinds(halves(database)[1]) == kinds(reader)
+    database.close()
 
 
 def test_ids_of_deleted_traits_are_not_reused(tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "words.sqlite")
-    writer, reader = halves(connection)
+    database = PartitionDatabase(tmp_path / "words.sqlite")
+    writer, reader = halves(database)
     stays, moves = made("violin", 0, mode="code"), made("violin", 1)
     writer.put(LexicalDocument(stays))
     for mode in ("craft", "code", "journal"):
         writer.put(LexicalDocument(moves.model_copy(update={"mode": mode})))
         assert kinds(reader) == {stays.memory_id: "code", moves.memory_id: mode}
-    connection.close()
+    database.close()
 
 
-def test_file_of_an_older_version_is_replaced(tmp_path: Path) -> None:
+def test_words_of_an_older_version_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "words.sqlite"
-    connection = open_file(path)
-    writer, _ = halves(connection)
+    database = PartitionDatabase(path)
+    writer, _ = halves(database)
     writer.put(LexicalDocument(made("violin")))
     writer.set_applied("turns", 7)
     writer.commit()
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
-    connection.close()
-    connection = open_file(path)
-    _, reader = halves(connection)
+    database.execute("UPDATE progress SET next_offset = ? WHERE topic = 'words version'", (SCHEMA_VERSION - 1,))
+    database.close()
+    database = PartitionDatabase(path)
+    _, reader = halves(database)
     assert (reader.applied(), reader.memory_columns("ana").documents) == ({}, 0)
-    connection.close()
+    database.close()
 
 
 def test_boundary_that_returns_is_read_under_its_new_id(tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "words.sqlite")
-    writer, reader = halves(connection)
+    database = PartitionDatabase(tmp_path / "words.sqlite")
+    writer, reader = halves(database)
     memory = made("violin")
     writer.put(LexicalDocument(memory))
     assert reader.memory_columns("ana").documents == 1
@@ -103,4 +104,4 @@ def test_boundary_that_returns_is_read_under_its_new_id(tmp_path: Path) -> None:
     assert reader.memory_columns("ana").documents == 0
     writer.put(LexicalDocument(memory))
     assert (kinds(reader), reader.memory_columns("bo").documents) == ({memory.memory_id: memory.mode}, 1)
-    connection.close()
+    database.close()

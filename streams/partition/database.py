@@ -1,0 +1,410 @@
+"""The database of a partition: one SQLite file, one connection, one transaction at a time.
+
+Rows of all tables, the lexical index and the offsets they were read up to become durable together, with `commit`. A
+write is visible to every later read of this connection at once. The content is derived: of a changelog, or of rows. A
+file of another version is replaced by an empty one; a damaged one is set aside first, whenever the damage shows.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from schemas.failures import Unavailable
+from streams.damaged_stores import OnDamage, set_aside
+
+FORMAT_VERSION = 1000
+"""The version of the file's own tables. Those of the words have theirs: they are made of rows."""
+
+CACHE_KIB = 16_000
+"""Pages that are cached. Others are in the system's cache of files: some 5 us a row."""
+
+CHANGES_A_CHECKPOINT = 10_000
+"""Changed rows after which a thread copies the write-ahead log to the file and syncs both: about 500 short turns."""
+
+MAX_LOG_PAGES = 4_000
+"""Pages of the log after which a commit copies the last of them itself: 16 MB. The log begins again from its start only
+where all of it was copied before the next write, which in a flood comes at once."""
+
+MAX_LOG_BYTES = 16 * 2**20
+"""The length to which the log is cut when it begins again."""
+
+PAGE_ROWS = 200
+"""Rows of a table that are read at a time: no statement stays open between two of them."""
+
+_TABLES = """
+CREATE TABLE offsets (log TEXT PRIMARY KEY, next_offset INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+_PRAGMAS = f"""
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA secure_delete = ON;
+PRAGMA cache_size = -{CACHE_KIB};
+PRAGMA temp_store = MEMORY;
+PRAGMA wal_autocheckpoint = 0;
+PRAGMA journal_size_limit = {MAX_LOG_BYTES};
+"""
+
+_BESIDE = ("-wal", "-shm", "-journal")
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class _OtherVersionError(sqlite3.DatabaseError):
+    """The file has another `FORMAT_VERSION`."""
+
+
+class PartitionDatabase:
+    """An open database. Belongs to one thread.
+
+    If SQLite rolls back the whole open transaction, and with it earlier calls, all later writes raise `Unavailable`
+    until the partition is opened again, at what was committed.
+    """
+
+    def __init__(self, path: Path, on_damage: OnDamage = lambda: None) -> None:
+        """`on_damage` is called when the file was set aside in use."""
+        self._path, self._on_damage = path, on_damage
+        self.connection = open_file(path)
+        self.execute = self.connection.execute
+        self.on_rollback: list[Callable[[], None]] = []
+        """Called when writes were rolled back: what is cached of them is wrong."""
+        self._checkpoint = Checkpoint(path)
+        self._is_lost = False
+        self._offsets: dict[str, int] = {}
+        """Offsets since the last commit; the next one writes them, once for many records."""
+
+    def table(self, name: str) -> "TableRows":
+        """Return the rows of a table, which is created if it is new."""
+        with self.translate():
+            # Not `WITHOUT ROWID`: rows of a kilobyte in an index take three times as long to find.
+            self.execute(
+                f'CREATE TABLE IF NOT EXISTS "rows_{name}"'
+                " (number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB NOT NULL)"
+            )
+        return TableRows(self, name)
+
+    def offset(self, log: str) -> int | None:
+        """Return the next offset of a log; None if none was set."""
+        if (pending := self._offsets.get(log)) is not None:
+            return pending
+        with self.translate():
+            stored = self.execute("SELECT next_offset FROM offsets WHERE log = ?", (log,)).fetchone()
+        return None if stored is None else int(stored[0])
+
+    def offsets(self) -> dict[str, int]:
+        """Return the next offset of each log."""
+        with self.translate():
+            return {**dict(self.execute("SELECT log, next_offset FROM offsets")), **self._offsets}
+
+    def set_offset(self, log: str, next_offset: int) -> None:
+        """Set the next offset of a log; durable with the next commit of any write, at the latest when it is closed."""
+        self.require_usable()
+        self._offsets[log] = next_offset
+
+    def begin(self) -> None:
+        """Begin a transaction, unless one is open."""
+        if not self.connection.in_transaction:
+            self.execute("BEGIN")
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Write all of the block, or nothing of it."""
+        self.require_usable()
+        with self.translate():
+            self.begin()
+            self.execute("SAVEPOINT call")
+            try:
+                yield
+            except BaseException:
+                self._roll_back()
+                raise
+            self.execute("RELEASE call")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Run one statement, which SQLite writes as a whole or not at all."""
+        self.require_usable()
+        with self.translate():
+            self.begin()
+            try:
+                yield
+            except BaseException:
+                self._note_lost()
+                raise
+
+    def commit(self) -> None:
+        """Make all writes durable, with the offsets. Raises Unavailable; it may be repeated."""
+        self.require_usable()
+        if self._offsets:
+            with self.savepoint():
+                self.connection.executemany("REPLACE INTO offsets VALUES (?, ?)", self._offsets.items())
+        if not self.connection.in_transaction:
+            return
+        try:
+            with self.translate():
+                self.execute("COMMIT")
+        except Unavailable:
+            self._note_lost()
+            raise
+        self._offsets.clear()
+        if self._checkpoint.is_log_too_long(self.connection.total_changes):
+            with self.translate():
+                self.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def truncate_log(self) -> None:
+        """Empty the write-ahead log, which holds deleted rows until they are overwritten.
+
+        Raises Unavailable while another connection reads, or a transaction is open.
+        """
+        self._checkpoint.wait()
+        with self.translate():
+            [wait_ms] = self.execute("PRAGMA busy_timeout").fetchone()
+            # No other work of the worker waits for a reader.
+            self.execute("PRAGMA busy_timeout = 0")
+            try:
+                [busy, *_] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self.execute(f"PRAGMA busy_timeout = {wait_ms}")
+        if busy:
+            raise Unavailable("the database of the partition is read by another connection")
+
+    def close(self) -> None:
+        """Close the file; what is not committed is lost."""
+        self._checkpoint.wait()
+        with translate_sqlite_errors():
+            self.connection.close()
+
+    def require_usable(self) -> None:
+        """Raise Unavailable if committed writes alone are left."""
+        if self._is_lost:
+            raise Unavailable("the database of the partition lost uncommitted writes: open the partition again")
+
+    @contextlib.contextmanager
+    def translate(self) -> Iterator[None]:
+        """Raise SQLite's errors as `Unavailable`; at damage the file is set aside, and `on_damage` called."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if is_damage(error):
+                set_aside(self._path, error, _BESIDE)
+                self._on_damage()
+            raise Unavailable(f"the database of the partition failed: {error}") from error
+
+    def _roll_back(self) -> None:
+        self._note_lost()
+        if not self._is_lost:
+            self.execute("ROLLBACK TO call")
+            self.execute("RELEASE call")
+
+    def _note_lost(self) -> None:
+        self._is_lost = not self.connection.in_transaction
+        for callback in self.on_rollback:
+            callback()
+
+
+_CHECKPOINTS = ThreadPoolExecutor(1, "checkpoint")
+"""One thread for all databases of the process: they are on one disk."""
+
+
+class Checkpoint:
+    """Copies the write-ahead log of one database to its file, beside the thread that writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._copied_changes = 0
+        self._running: Future[int] | None = None
+
+    def is_log_too_long(self, changes: int) -> bool:
+        """Copy the log, if enough was changed since; `changes`: rows since the file was opened.
+
+        True once after a copy that found a log of more than `MAX_LOG_PAGES`.
+        """
+        is_too_long = False
+        if self._running is not None and self._running.done():
+            is_too_long = self._running.result() > MAX_LOG_PAGES
+            self._running = None
+        if self._running is None and changes - self._copied_changes >= CHANGES_A_CHECKPOINT:
+            self._copied_changes = changes
+            self._running = _CHECKPOINTS.submit(self._copy)
+        return is_too_long
+
+    def wait(self) -> None:
+        """Wait until nothing is copied."""
+        if self._running is not None:
+            self._running.result()
+
+    def _copy(self) -> int:
+        # What can't be copied now is copied later; what is wrong with the file shows to its reader.
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(self._path)) as connection:
+            return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+        return 0
+
+
+_STATEMENTS = (
+    "SELECT value FROM rows WHERE key = ?",
+    "INSERT INTO rows (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    "DELETE FROM rows WHERE key = ?",
+    "SELECT number, key, value FROM rows WHERE number > ? ORDER BY number LIMIT ?",
+    "SELECT key FROM rows WHERE key >= ? ORDER BY key LIMIT ?",
+)
+"""Of a table of this name."""
+
+
+class TableRows:
+    """The rows of one table of an open database, by key."""
+
+    def __init__(self, database: PartitionDatabase, name: str) -> None:
+        self._database = database
+        self._execute = database.execute
+        self._read, self._upsert, self._remove, self._page, self._keys = (
+            statement.replace("rows", f'"rows_{name}"') for statement in _STATEMENTS
+        )
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a value."""
+        # Spelled out, as a question reads a thousand values.
+        try:
+            row = self._execute(self._read, (key,)).fetchone()
+        except sqlite3.Error:
+            with self._database.translate():
+                raise
+        return None if row is None else row[0]
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write or replace a row."""
+        with self._database.writing():
+            self._execute(self._upsert, (key, value))
+
+    def delete(self, key: bytes) -> None:
+        """Delete a row."""
+        with self._database.writing():
+            self._execute(self._remove, (key,))
+
+    def apply(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write rows in this order; None deletes."""
+        with self._database.savepoint():
+            for key, value in rows:
+                if value is None:
+                    self._execute(self._remove, (key,))
+                else:
+                    self._execute(self._upsert, (key, value))
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the rows in the order in which they were first written. Rows may be written meanwhile."""
+        last = -1
+        while rows := self._fetched(self._page, last):
+            yield from ((key, value) for _, key, value in rows)
+            last = rows[-1][0]
+
+    def keys(self, from_key: bytes = b"") -> Iterator[bytes]:
+        """Iterate over the keys in their order."""
+        first = from_key
+        while rows := self._fetched(self._keys, first):
+            yield from (key for (key,) in rows)
+            first = rows[-1][0] + b"\0"
+
+    def _fetched(self, statement: str, first: int | bytes) -> list[Any]:
+        with self._database.translate():
+            return self._execute(statement, (first, PAGE_ROWS)).fetchall()
+
+
+class PartitionDatabases:
+    """The open databases of one worker."""
+
+    def __init__(self, directory: Path, on_damage: OnDamage = lambda: None) -> None:
+        """`on_damage` is called when a file turns out damaged in use and was set aside."""
+        self._directory, self._on_damage = directory, on_damage
+        self._open: dict[int, PartitionDatabase] = {}
+
+    def at(self, partition: int) -> PartitionDatabase:
+        """Return the database of a partition, which is opened if it is not open."""
+        database = self._open.get(partition)
+        if database is None:
+            database = self._open[partition] = PartitionDatabase(self.path(partition), self._on_damage)
+        return database
+
+    def close(self, partition: int) -> None:
+        """Commit and close the database of a partition, if it is open."""
+        if (database := self._open.pop(partition, None)) is not None:
+            try:
+                database.commit()
+            finally:
+                database.close()
+
+    def abandon(self, partition: int) -> None:
+        """Close the database of a partition, if it is open; what is not committed is lost."""
+        if (database := self._open.pop(partition, None)) is not None:
+            database.close()
+
+    def path(self, partition: int) -> Path:
+        """Return the file of a partition."""
+        return database_path(self._directory, partition)
+
+    def close_all(self) -> None:
+        """Commit and close all databases."""
+        for partition in list(self._open):
+            self.close(partition)
+
+
+def database_path(directory: Path, partition: int) -> Path:
+    """Return the file of a partition."""
+    return directory / f"words-{partition}.sqlite"
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open a file of the current version; the caller begins and ends transactions."""
+    try:
+        return _connect(path)
+    except _OtherVersionError:
+        delete_file(path)
+    except sqlite3.DatabaseError as error:
+        if path.is_dir() or is_damage(error):
+            set_aside(path, error, _BESIDE)
+    with translate_sqlite_errors():
+        return _connect(path)
+
+
+def delete_file(path: Path) -> None:
+    """Delete a file and SQLite's files beside it, if they exist."""
+    for suffix in ("", *_BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def translate_sqlite_errors() -> Iterator[None]:
+    """Raise SQLite's errors as `Unavailable`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Unavailable(f"the database of the partition failed: {error}") from error
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """True if the content of the file is broken: no repetition succeeds. The low byte is the kind of error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
+    try:
+        connection.executescript(_PRAGMAS)
+        _ensure_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _ensure_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of a new file; refuse a file of another version."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
+    elif version != FORMAT_VERSION:
+        raise _OtherVersionError(f"version {version} instead of {FORMAT_VERSION}")
+    # What recovery reads first: damage shows now.
+    connection.execute("SELECT * FROM offsets").fetchall()
