@@ -24,7 +24,7 @@ from bench.harness.texts import distinct_questions, mixed_turns
 from bench.ingest import ingest
 
 USER_MEMORIES = 200
-STORES = ("tables", "words", "vectors")
+STORES = ("partitions", "vectors")
 TURNS_LOG, CHANGELOGS = "memory.turns-", "-changelog-"
 POLL_S = 2.0
 """Between two looks at what is embedded: each costs every user's command."""

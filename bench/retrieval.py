@@ -71,7 +71,7 @@ async def measure_index_queries_s(data_dir: Path, user: str, asked: Sequence[str
     """
     partition, settings = partition_of(user.encode(), Settings().partitions), Settings(data_dir=data_dir)
     model = FastembedModel.load(build_catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
-    words, index = SqliteLexicalIndex(data_dir / "words"), PartitionedIndex(data_dir / "vectors").at(partition)
+    words, index = SqliteLexicalIndex(data_dir / "partitions"), PartitionedIndex(data_dir / "vectors").at(partition)
     words.open(partition)
     try:
         [fingerprint] = (await index.spaces()).values()

@@ -23,14 +23,14 @@ from unittest.mock import patch
 from agents.rules.answer.hits import hit_of
 from checks import PRODUCT
 from streams.flow.background import boundaries
-from tests.fakes.tables.memories import FakeMemories
+from streams.tables.memory_table import MemoryTable
 from tests.worlds.gateway import http_over
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 ROOT = Path(__file__).parents[1]
 
-EFFECTS = frozenset(function.__code__ for function in (FakeMemories.put, FakeMemories.forget, hit_of))
+EFFECTS = frozenset(function.__code__ for function in (MemoryTable.put, MemoryTable.forget, hit_of))
 
 IDLE_S = 1.2
 """How long the idle pipeline is observed: longer than its polls last."""

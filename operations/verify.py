@@ -392,4 +392,6 @@ def _print(verifier: Verifier, users: int) -> None:
     for user, reason in verifier.failures.items():
         sys.stderr.write(f"{user}: {reason}\n")
     if found.counts["words_missing"] or found.counts["words_orphaned"]:
-        sys.stderr.write("A worker that starts without DATA_DIR/words makes the lexical index again from the table.\n")
+        sys.stderr.write(
+            "A worker that starts without DATA_DIR/partitions makes tables and lexical index again.\n"
+        )

@@ -47,8 +47,7 @@ class StoresSetAside:
         """Return the names, in order; looked up once in `LOOKUP_INTERVAL_S`."""
         if (now := self._clock()) >= self._known_until:
             self._known_until = now + LOOKUP_INTERVAL_S
-            places = (self._directory / place for place in ("words", "tables"))
-            self._names = sorted(found.name for place in places for found in place.rglob(f"*{MARK}*"))
+            self._names = sorted(found.name for found in (self._directory / "partitions").rglob(f"*{MARK}*"))
         return self._names
 
 

@@ -113,7 +113,17 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths, recent=ctx.recent)
 
     prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text, meters)
-    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, prepare, ctx.recent)
+    turns = RememberTurns(
+        remember_at,
+        stores,
+        ctx.commit,
+        publisher,
+        topics,
+        meters,
+        foreground=ctx.foreground,
+        prepare=prepare,
+        recent=ctx.recent,
+    )
     changes = ApplyChanges(
         remember_at,
         stores,
@@ -131,6 +141,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         event_reader(MEMORY_EVENTS),
         remember_at,
         stores,
+        ctx.commit,
         publisher,
         topics,
         meters,
@@ -145,7 +156,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).understand,
         draw_map_at,
         hooks.ask_model,
-        ReportEmbedded(remember_at, stores, publisher, topics, meters, ctx.recent, ctx.foreground),
+        ReportEmbedded(remember_at, ctx.commit, publisher, topics, meters, ctx.recent, ctx.foreground),
         meters,
         worker_run_id=ctx.worker_run_id,
         runs=ctx.runs,

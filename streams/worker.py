@@ -158,7 +158,7 @@ class WorkerParts:
             self.texts,
             self.general.complete,
         )
-        counts = SqliteBoundaryCounts(settings.data_dir / "words")
+        counts = SqliteBoundaryCounts(settings.data_dir / "partitions")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
         self.stall_detector = StallDetector(

@@ -12,8 +12,7 @@ from schemas.state.memories import Memory, all_item_index_names, turn_index_name
 def affected_memories(change: Change, memories: Memories, words: LexicalWriter) -> Iterator[Memory]:
     """Yield the memories to change, selected before the first: what is stored meanwhile is of later turns.
 
-    Turns before items: a turn's items are rebuilt with it; the remaining ones were moved on their own. Those that a
-    killed worker stored without their words are among them: the redelivery of their turns does not read declarations.
+    Turns before items: a turn's items are rebuilt with it; the remaining ones were moved on their own.
     """
     boundary = change.scope.boundary
     turns, items = turn_index_names(boundary), all_item_index_names(boundary)
@@ -31,5 +30,4 @@ def _candidates(change: Change, words: LexicalWriter, index_names: Sequence[str]
     if change.ids:
         return list(change.ids)
     columns = map(words.memory_columns, index_names)
-    indexed = [memory_id for indexed_columns in columns for memory_id in list_ids_in_mode(indexed_columns, change.mode)]
-    return list(dict.fromkeys((*indexed, *words.interrupted())))
+    return [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]

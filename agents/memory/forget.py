@@ -24,12 +24,11 @@ from agents.rules.memory.visibility import (
     list_ids,
     list_ids_in_mode,
     list_ids_in_scope,
-    list_ids_with_scope,
     list_superseded_ids,
 )
 from schemas.internal.changes import Change
-from schemas.internal.events import Forgotten, Learned
-from schemas.state.memories import Memory, all_index_names, all_item_index_names, turn_index_names
+from schemas.internal.events import Learned
+from schemas.state.memories import Memory, all_item_index_names, turn_index_names
 
 NO_STEP: WriteStep = (None, ())
 """Nothing was done: a place to pause."""
@@ -50,7 +49,6 @@ class ForgetMemories:
         They are selected before the first step: what is stored between two steps is of later turns.
         """
         candidates, moved_items = self._selected(change), self._items_in_mode(change)
-        yield from self._finish_interrupted(change)
         selected: dict[str, None] = {}
         item_ids: dict[str, None] = {}
         for memory in self._read(candidates):
@@ -62,24 +60,6 @@ class ForgetMemories:
         yield from self._items.withdraw_supports(item_ids, selected)
         yield from self._forget(selected, selected)
         yield from self._forget_moved_items(moved_items, change)
-
-    def _finish_interrupted(self, change: Change) -> Iterator[WriteStep]:
-        """Remove memories from the lexical index that a killed worker removed from the table alone."""
-        if change.memory_id is not None and not self._memories.is_removed(change.memory_id):
-            return
-        columns = [self._words.memory_columns(index_name) for index_name in all_index_names(change.scope.boundary)]
-        indexed = dict(chain.from_iterable(map(list_ids_with_scope, columns)))
-        for memory_id, scope in indexed.items():
-            if self._memories.is_removed(memory_id):
-                self._words.remove(memory_id)
-                forgotten = Forgotten.last_in(memory_id, self._memories.last_place(memory_id))
-                # Its text is unknown by now: all agents downstream must re-check what they derived from it.
-                yield None, (forgotten, Learned(memory_id=memory_id, scope=scope))
-            yield NO_STEP
-        # Those that have no words: what is due for their vectors is completed later.
-        for memory_id in self._words.interrupted():
-            if memory_id not in indexed and self._memories.is_forgotten(memory_id):
-                yield None, (Learned(memory_id=memory_id, scope=change.scope.model_dump()),)
 
     def _selected(self, change: Change) -> Iterable[str]:
         """Return the candidate ids: a snapshot, because the writes change the columns."""

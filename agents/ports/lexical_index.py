@@ -65,6 +65,3 @@ class LexicalWriter(LexicalIndex, Protocol):
 
     def remove(self, memory_id: str) -> None:
         """Remove a memory; an unknown id changes nothing."""
-
-    def interrupted(self) -> Collection[str]:
-        """Return the memories that were being written when the last process ended, until that is completed."""

@@ -4,7 +4,7 @@ Writing belongs to one agent a table: only its package takes the writer. A write
 the partition, and replaces what was there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from schemas.state.categories import Taxonomy
@@ -28,9 +28,6 @@ class Memories(Protocol):
 
     def is_forgotten(self, memory_id: str) -> bool:
         """True if a record of this id existed and was forgotten."""
-
-    def removed(self) -> Iterator[str | None]:
-        """Yield the ids of removed records that were not forgotten; None for every other row, as a place to pause."""
 
     def last_place(self, memory_id: str) -> VectorLocation | None:
         """Return the vector location that was given to `forget` or `remove`."""

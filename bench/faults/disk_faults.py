@@ -15,7 +15,7 @@ from bench.harness.system import System, running
 
 ROOM_MIB = 600
 FULL_S = 15.0
-STORES = {"words": "databases of the partitions", "vectors": "vectors", "kafka": "Kafka's log"}
+STORES = {"partitions": "databases of the partitions", "vectors": "vectors", "kafka": "Kafka's log"}
 """Directories of a data directory, and what they hold."""
 
 

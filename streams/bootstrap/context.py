@@ -9,7 +9,6 @@ from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.adapters.kafka.run_log import KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
-from streams.flow.requests.events import notify_indexer
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.stores import Stores
@@ -17,10 +16,9 @@ from streams.flow.stores.tables import LexicalStore, Table
 from streams.flow.stores.watched_table import WatchedTable
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
-from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
+from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.pipelines import Pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
@@ -29,13 +27,14 @@ from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.runtime.isolation import READ_COMMITTED
-from streams.runtime.kafka_app import App
+from streams.runtime.kafka_app import App, changelog_of, send_row, set_commits
+from streams.runtime.partition_store import databases_of
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
 from streams.tables.intention_table import IntentionTable
 from streams.tables.interaction_table import InteractionTable
 from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ScopeTable
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_table import MEMORIES, MemoryTable
 from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in
 
@@ -81,14 +80,21 @@ def build_context(
     run_options = RunOptions(settings.runs_sample, settings.runs_text)
     boundaries = BoundaryChanges()
     stores = build_stores(app, settings, words, boundaries, complete_modes)
-    interrupted = InterruptedWords(stores.memories, words, notify_indexer(publisher, topics.remembered))
+    commits = PartitionCommits(
+        databases_of(app),
+        meters,
+        memories=changelog_of(app, MEMORIES),
+        send_row=partial(send_row, app),
+        flush_events=publisher.flush,
+    )
+    set_commits(app, commits)
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
         stores=stores,
         consolidations=ScopeTable(app, "consolidations", RunHistory, boundary_fields),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
-        commit=LexicalCommit(words, meters, interrupted),
+        commit=commits,
         progress=AppliedOffsets(),
         publisher=publisher,
         clock=clock,

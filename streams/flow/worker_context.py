@@ -17,8 +17,8 @@ from streams.flow.stores.tables import ScopeStore, Table
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
+from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
@@ -39,7 +39,7 @@ class WorkerContext:
     stores: Stores
     consolidations: ScopeStore[RunHistory]
     issued: Table[str, IssuedCommands]
-    commit: LexicalCommit
+    commit: PartitionCommits
     progress: AppliedOffsets
     publisher: Publisher
     clock: SteadyClock

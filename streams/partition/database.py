@@ -69,8 +69,10 @@ class PartitionDatabase:
         self._path, self._on_damage = path, on_damage
         self.connection = open_file(path)
         self.execute = self.connection.execute
-        self.on_rollback: list[Callable[[], None]] = []
+        self.on_rollback: Callable[[], None] = lambda: None
         """Called when writes were rolled back: what is cached of them is wrong."""
+        self.on_commit: Callable[[], None] = lambda: None
+        """Called after each commit."""
         self._checkpoint = Checkpoint(path)
         self._is_lost = False
         self._offsets: dict[str, int] = {}
@@ -103,6 +105,12 @@ class PartitionDatabase:
         """Set the next offset of a log; durable with the next commit of any write, at the latest when it is closed."""
         self.require_usable()
         self._offsets[log] = next_offset
+
+    def remove_offset(self, log: str) -> None:
+        """Remove the offset of a log."""
+        self._offsets.pop(log, None)
+        with self.writing():
+            self.execute("DELETE FROM offsets WHERE log = ?", (log,))
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open."""
@@ -150,6 +158,7 @@ class PartitionDatabase:
             self._note_lost()
             raise
         self._offsets.clear()
+        self.on_commit()
         if self._checkpoint.is_log_too_long(self.connection.total_changes):
             with self.translate():
                 self.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -201,8 +210,7 @@ class PartitionDatabase:
 
     def _note_lost(self) -> None:
         self._is_lost = not self.connection.in_transaction
-        for callback in self.on_rollback:
-            callback()
+        self.on_rollback()
 
 
 _CHECKPOINTS = ThreadPoolExecutor(1, "checkpoint")
@@ -318,23 +326,23 @@ class PartitionDatabases:
         """`on_damage` is called when a file turns out damaged in use and was set aside."""
         self._directory, self._on_damage = directory, on_damage
         self._open: dict[int, PartitionDatabase] = {}
+        self.prepare: Callable[[PartitionDatabase], None] = lambda _: None
+        """Creates further tables in a database that was opened."""
 
     def at(self, partition: int) -> PartitionDatabase:
         """Return the database of a partition, which is opened if it is not open."""
         database = self._open.get(partition)
         if database is None:
-            database = self._open[partition] = PartitionDatabase(self.path(partition), self._on_damage)
+            database = PartitionDatabase(self.path(partition), self._on_damage)
+            self.prepare(database)
+            self._open[partition] = database
         return database
 
-    def close(self, partition: int) -> None:
-        """Commit and close the database of a partition, if it is open."""
-        if (database := self._open.pop(partition, None)) is not None:
-            try:
-                database.commit()
-            finally:
-                database.close()
+    def is_open(self, partition: int, database: PartitionDatabase) -> bool:
+        """True if this is still the database of a partition."""
+        return self._open.get(partition) is database
 
-    def abandon(self, partition: int) -> None:
+    def close(self, partition: int) -> None:
         """Close the database of a partition, if it is open; what is not committed is lost."""
         if (database := self._open.pop(partition, None)) is not None:
             database.close()
@@ -344,14 +352,14 @@ class PartitionDatabases:
         return database_path(self._directory, partition)
 
     def close_all(self) -> None:
-        """Commit and close all databases."""
+        """Close all databases; what is not committed is lost."""
         for partition in list(self._open):
             self.close(partition)
 
 
 def database_path(directory: Path, partition: int) -> Path:
     """Return the file of a partition."""
-    return directory / f"words-{partition}.sqlite"
+    return directory / f"partition-{partition}.sqlite"
 
 
 def open_file(path: Path) -> sqlite3.Connection:

@@ -1,27 +1,43 @@
-"""The base of every table: a Faust table with a compacted changelog and awaitable writes.
+"""The base of every table: rows in the database of a partition, and in a compacted changelog.
 
-A write names its partition; it reaches the local store at once and the changelog soon after. `drain_pending_writes`
+A write names its partition; it reaches the database at once and the changelog with the next commit. `pending_writes`
 returns what must be awaited before the event that caused it may be acknowledged, so that no record is only on one
-worker's disk. A write that Kafka refuses for good raises KafkaError there: the event is never acknowledged, and its
-agent ends.
+worker's disk.
 """
 
-import asyncio
-from collections.abc import Awaitable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Collection, Coroutine, Generator, Iterator
+from typing import Any, Protocol
 
 import faust
 import structlog
-from faust.types import TP, FutureMessage
 
 from schemas.failures import RowTooLarge
 from streams.partition.database import TableRows
-from streams.runtime.bursts import CHANGELOG_RETRY_S
-from streams.runtime.kafka_refusals import REFUSALS
 from streams.runtime.row_limit import limit_row
 from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
+
+
+class Commits(Protocol):
+    """The commits of partitions."""
+
+    def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
+        """Note a row that was written, for its changelog."""
+
+    def commit(self, partitions: Collection[int]) -> Coroutine[Any, Any, None]:
+        """Make durable what was written."""
+
+
+class Committed:
+    """Awaitable of the commit of partitions, which begins when it is awaited. It need not be."""
+
+    def __init__(self, commits: Commits, partitions: Collection[int]) -> None:
+        self._commits = commits
+        self._partitions = partitions
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._commits.commit(self._partitions).__await__()
 
 
 def create_table(app: faust.App, name: str) -> "AwaitableTable":
@@ -32,40 +48,33 @@ def create_table(app: faust.App, name: str) -> "AwaitableTable":
 
 
 class AwaitableTable(faust.Table):  # type: ignore[type-arg]
-    """A Faust table that collects its changelog writes, and reads and writes a partition's store directly.
+    """A Faust table whose rows are read and written in a partition's database.
 
     Faust's own reads look twice and find the partition by the event in progress, which a reader that has awaited
-    anything no longer has. They took a quarter of a query's time.
+    anything no longer has. They took a quarter of a query's time. `commits` of the app has its writes.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("extra_topic_configs", CHANGELOG)
         super().__init__(*args, **kwargs)
-        self.pending_writes: list[Awaitable[None]] = []
-        self._newest: dict[bytes, FutureMessage] = {}
-        self._written_offsets: dict[TP, int] = {}
-        """Offsets in the changelog that the stores do not name yet."""
+        self._written: set[int] = set()
 
     def write(self, partition: int, key: str, value: bytes) -> None:
-        """Write a row, first to the changelog's buffer. Raises RowTooLarge, with nothing written."""
+        """Write a row. Raises RowTooLarge, with nothing written."""
         try:
             limit_row(self.name, value)
         except RowTooLarge as error:
             log.warning("row refused", problem=error.message)
             raise
         encoded = key.encode()
-        self.send_changelog(partition, encoded, value)
         self.rows(partition).put(encoded, value)
+        self._note(partition, encoded, value)
 
     def delete(self, partition: int, key: str) -> None:
-        """Delete a row, first in the changelog's buffer."""
+        """Delete a row."""
         encoded = key.encode()
-        self.send_changelog(partition, encoded, None, value_serializer="raw")
         self.rows(partition).delete(encoded)
-
-    def fill_changelog(self, partition: int, key: str) -> None:
-        """Write one record more to the changelog: the deletion of a row that does not exist."""
-        self.send_changelog(partition, key.encode(), None, value_serializer="raw")
+        self._note(partition, encoded, None)
 
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""
@@ -82,57 +91,25 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         """Iterate over a partition's keys in their order, from `first` on."""
         return self.rows(partition).keys(from_key=first)
 
-    def drain_pending_writes(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """Return what must be awaited for the writes since the last call."""
-        writes, self.pending_writes = self.pending_writes, []
-        return writes
-
-    def send_changelog(self, partition: int | None, key: Any, value: Any, *args: Any, **kwargs: Any) -> FutureMessage:
-        """Write to the changelog, and again if the producer fails."""
-        writing = self._newest[key] = super().send_changelog(partition, key, value, *args, **kwargs)
-        self.pending_writes.append(self._until_written(partition, key, value, writing))
-        return writing
-
-    async def _until_written(self, partition: int | None, key: Any, value: Any, writing: FutureMessage) -> None:
-        while True:
-            try:
-                await writing
-            except REFUSALS:
-                raise
-            except Exception as problem:
-                log.warning("changelog write failed, retrying", problem=repr(problem))
-                await asyncio.sleep(CHANGELOG_RETRY_S)
-                # A newer record of this key has an event of its own; the old one must not land after it.
-                if self._newest.get(key) is not writing:
-                    return
-                writing = self._newest[key] = super().send_changelog(partition, key, value)
-            else:
-                if self._newest.get(key) is writing:
-                    del self._newest[key]
-                return
-
-    def _on_changelog_sent(self, fut: FutureMessage) -> None:
-        """Note the offset of a written record in the store, once for all that are reported in one pass of the loop.
-
-        A store that names an earlier offset reads these records again after a kill.
-        """
-        written = fut.result()
-        if not self._written_offsets:
-            asyncio.get_running_loop().call_soon(self._persist_offsets)
-        self._written_offsets[written.topic_partition] = written.offset
-
-    def _persist_offsets(self) -> None:
-        offsets, self._written_offsets = self._written_offsets, {}
-        for tp, offset in offsets.items():
-            # What a partition that has left does not note here is read from the changelog once more.
-            if self.data.is_held(tp.partition):  # type: ignore[attr-defined]
-                self.data.set_persisted_offset(tp, offset)
-
-    def _verify_source_topic_partitions(self, source_topic: str) -> None:
-        """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""
+        written, self._written = self._written, set()
+        return [Committed(self._commits, written)] if written else []
 
     def rows(self, partition: int) -> TableRows:
         """Return the rows of a partition."""
         store: Any = self.data
         rows: TableRows = store.rows(partition)
         return rows
+
+    def _note(self, partition: int, key: bytes, value: bytes | None) -> None:
+        self._commits.write(partition, self.changelog_topic.get_topic_name(), key, value)
+        self._written.add(partition)
+
+    @property
+    def _commits(self) -> Commits:
+        commits: Commits = self.app.commits  # type: ignore[attr-defined]
+        return commits
+
+    def _verify_source_topic_partitions(self, source_topic: str) -> None:
+        """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""

@@ -67,7 +67,6 @@ class FastStartTables(TableManager):
     async def _release(self, partition: int, *, is_kept: bool = False) -> None:
         """Close all that is open of a partition, then let go of it, unless it is kept as a copy."""
         try:
-            self._typed_app.copies.leave(partition, is_kept=is_kept)
             for table in self.values():
                 cast("PartitionStore", table.data).close_partition(partition)
             await self._typed_app.on_partition_lost(partition)

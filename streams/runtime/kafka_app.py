@@ -11,17 +11,19 @@ from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
 from streams.partition.database import PartitionDatabases
+from streams.runtime.awaited_table import Commits
+from streams.runtime.changelog_producer import ChangelogProducer
 from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery
 from streams.runtime.directory_identity import directory_identity
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
-from streams.runtime.follow_copies import DerivedCopy, FollowCopies
+from streams.runtime.follow_copies import FollowCopies
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.runtime.partition_locks import PartitionLocks
-from streams.runtime.partition_store import PARTITION_STORE
+from streams.runtime.partition_store import PARTITION_STORE, DeriveRows
 from streams.runtime.process_end import end_process
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
@@ -58,7 +60,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
         broker_credentials=kafka_credentials(settings.kafka_security),
-        datadir=str(settings.data_dir / "tables"),
+        datadir=str(settings.data_dir / "partitions"),
         store=f"{PARTITION_STORE}://",
         TableManager=FastStartTables,
         PartitionAssignor=FixedPartitionAssignor,
@@ -111,7 +113,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app.kafka_connection = settings.kafka_connection
     app.fence, app.membership, app.copies = GroupFence(), Membership(), FollowCopies(app)
     app.partition_locks = PartitionLocks(settings.data_dir / "run", lambda: not app.fence.is_closed)
-    app.databases = PartitionDatabases(settings.data_dir / "words", end_process)
+    app.databases = PartitionDatabases(settings.data_dir / "partitions", end_process)
     app.copies.on_due = app.membership.join_again
     if settings.standby_copies:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -239,6 +241,23 @@ def copies_of(app: App) -> FollowCopies:
     return cast("SafeAssignmentApp", app).copies
 
 
-def derive_copies(app: App, table: str, derived: DerivedCopy) -> None:
-    """Have something kept up with the copies of a table."""
-    copies_of(app).derived[table] = derived
+def derive_rows(app: App, table: str, derive: DeriveRows, on_long_recovery: Callable[[int], None]) -> None:
+    """Have something written where rows of a table are recovered or copied; many are announced by partition."""
+    typed = cast("SafeAssignmentApp", app)
+    typed.derive[table], typed.on_long_recovery = derive, on_long_recovery
+
+
+def changelog_of(app: App, table: str) -> str:
+    """Return the changelog of a table."""
+    name: str = app.tables[table].changelog_topic.get_topic_name()
+    return name
+
+
+def set_commits(app: App, commits: Commits) -> None:
+    """Have the rows of all tables written by these commits."""
+    cast("SafeAssignmentApp", app).commits = commits
+
+
+async def send_row(app: App, topic: str, partition: int, key: bytes, value: bytes | None) -> Awaitable[int]:
+    """Hand a row of a changelog to the producer; the result is its offset."""
+    return await cast("ChangelogProducer", app.producer).send_row(topic, partition, key, value)

@@ -6,7 +6,7 @@ is refused meanwhile. Only partitions that this process holds are open.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ PARTITION_STORE = "partition"
 """The scheme of the URL by which Faust finds `PartitionStore`."""
 
 STORES.aliases[PARTITION_STORE] = f"{__name__}:PartitionStore"
+
+DeriveRows = Callable[[int, Mapping[bytes, bytes | None]], None]
+"""Writes what is derived of rows of a partition; None for a deleted one."""
 
 UNWRITTEN = "unwritten rows of {}"
 """What is stored as an offset while a changelog lacks rows."""
@@ -49,10 +52,6 @@ class PartitionStore(SerializedStore[bytes, bytes]):
                 raise KeyError(partition)
             view = self._views[partition] = databases_of(self.app).at(partition).table(self.table_name)
         return view
-
-    def is_open(self, partition: int) -> bool:
-        """True if rows of the partition were read or written since it was assigned."""
-        return partition in self._views
 
     def is_held(self, partition: int) -> bool:
         """True if the partition may be opened here."""
@@ -84,15 +83,23 @@ class PartitionStore(SerializedStore[bytes, bytes]):
         self.commit(tp.partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any], *_codecs: Any, **_named_codecs: Any) -> None:
-        """Write rows of held partitions, with their offsets; those of others were read before a rebalance."""
-        written: defaultdict[TP, list[Any]] = defaultdict(list)
+        """Write rows of held partitions; those of others were read before a rebalance."""
+        written: defaultdict[TP, dict[bytes, bytes | None]] = defaultdict(dict)
+        offsets: dict[TP, int] = {}
         for event in batch:
             if self.is_held(event.message.partition):
-                written[event.message.tp].append(event.message)
-        for tp, messages in written.items():
-            self.rows(tp.partition).apply((message.key, message.value) for message in messages)
-            self.set_persisted_offset(tp, max(message.offset for message in messages))
+                written[event.message.tp][event.message.key] = event.message.value
+                offsets[event.message.tp] = event.message.offset
+        for tp, rows in written.items():
+            self.apply_rows(tp, rows, offsets[tp])
             self.commit(tp.partition)
+
+    def apply_rows(self, tp: TP, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+        """Write rows of a changelog, what is derived of them, and the offset of the last."""
+        if (derive := self.app.derive.get(self.table_name)) is not None:  # type: ignore[attr-defined]
+            derive(tp.partition, rows)
+        self.rows(tp.partition).apply(rows.items())
+        self.set_persisted_offset(tp, offset)
 
     def commit(self, partition: int) -> None:
         """Make all writes to a partition durable."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import faust
 from faust.transport.drivers.aiokafka import Transport
-from faust.types.transports import ProducerT
 
 from streams.partition.database import PartitionDatabases
-from streams.runtime.bursts import BurstProducer
+from streams.runtime.awaited_table import Commits
+from streams.runtime.changelog_producer import ChangelogProducer
 from streams.runtime.consumer import SafeAssignmentConsumer
 from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
@@ -17,14 +17,15 @@ from streams.runtime.follow_copies import FollowCopies
 from streams.runtime.inbox import Inbox
 from streams.runtime.membership import Membership, member_name, remain_member
 from streams.runtime.partition_locks import PartitionLocks, nothing_open
+from streams.runtime.partition_store import DeriveRows
 from streams.settings import IsolationLevel, KafkaConnection
 
 
 class SafeAssignmentTransport(Transport):
-    """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
+    """Faust's Kafka transport with `SafeAssignmentConsumer` and `ChangelogProducer`."""
 
     Consumer = SafeAssignmentConsumer
-    Producer = BurstProducer
+    Producer = ChangelogProducer
 
 
 class SafeAssignmentApp(faust.App):
@@ -50,6 +51,8 @@ class SafeAssignmentApp(faust.App):
 
     databases: PartitionDatabases
     """The databases of the partitions that this process holds."""
+    commits: Commits
+    """The commits of these databases."""
 
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""
@@ -64,6 +67,10 @@ class SafeAssignmentApp(faust.App):
         """True if the worker gives its place in the group up when it ends."""
         self.should_leave: Callable[[], Awaitable[bool]] = remain_member
         """Decides that, at the end."""
+        self.derive: dict[str, DeriveRows] = {}
+        """What else is written where rows of a table are recovered or copied, by the table's name."""
+        self.on_long_recovery: Callable[[int], None] = lambda _: None
+        """Called before many rows of memories are recovered in a partition."""
         self.on_partition_lost: Callable[[int], Awaitable[None]] = nothing_open
         """Closes what is open of a partition besides its tables, before the next owner may open it."""
 
@@ -74,8 +81,3 @@ class SafeAssignmentApp(faust.App):
 
     def _new_transport(self) -> SafeAssignmentTransport:
         return SafeAssignmentTransport(self.conf.broker_consumer, self)
-
-    async def maybe_start_producer(self) -> ProducerT:
-        """Return the started producer. Faust's own method yields three times, which would split bursts."""
-        producer = self.producer
-        return producer if producer.started else await super().maybe_start_producer()

@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from streams.runtime.awaited_table import AwaitableTable
 from streams.runtime.kafka_app import App
+from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.wire.fillers import FILLER_KEY
 
 
@@ -15,10 +15,7 @@ class TableErasure:
 
     async def erase(self, partition: int) -> None:
         """Fill the changelogs of a partition."""
-        for table in list(self._app.tables.values()):
-            await self._erase(cast("AwaitableTable", table), partition)
-
-    async def _erase(self, table: AwaitableTable, partition: int) -> None:
-        table.fill_changelog(partition, FILLER_KEY)
-        for write in table.drain_pending_writes():
-            await write
+        commits = cast("SafeAssignmentApp", self._app).commits
+        for changelog in self._app.tables.changelog_topics:
+            commits.write(partition, changelog, FILLER_KEY.encode(), None)
+        await commits.commit([partition])

@@ -22,6 +22,9 @@ from streams.partition.database import TableRows
 from streams.runtime.partition_store import PartitionStore
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 
+MIN_REBUILT_ROWS = 5000
+"""Rows of memories beyond which the lexical index is built anew, elsewhere, instead of row by row."""
+
 ROWS_AT_ONCE = 500
 """Rows that are sent before the first of them is awaited: a megabyte of usual memories."""
 
@@ -57,6 +60,10 @@ class TableRecovery(Recovery):
             if (persisted := self._store(tp).persisted_offset(tp)) is not None:
                 destination[tp] = persisted
         await super()._build_offsets(consumer, tps, destination, title)
+        for tp in tps:
+            lacking = self.active_highwaters[tp] - destination[tp] if title == "active" else 0
+            if self.tp_to_table[tp].name in self._typed_app.derive and lacking > MIN_REBUILT_ROWS:
+                self._typed_app.on_long_recovery(tp.partition)
         ahead = [tp for tp in tps if title == "active" and destination[tp] > self.active_highwaters[tp]]
         if ahead and not await self._is_own_log(consumer, tps):
             raise ConsistencyError(

@@ -64,7 +64,7 @@ class JsonTable(Generic[Key, Value]):
         self.table.write(partition, self._key(key), value.model_dump_json(by_alias=True).encode())
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        return self.table.drain_pending_writes()
+        return self.table.pending_writes()
 
 
 class ClaimTable(JsonTable[str, Claim]):

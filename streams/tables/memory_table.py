@@ -1,8 +1,10 @@
 """The table `memories`: records as JSON under their ids; a tombstone for a forgotten or removed one."""
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
+from streams.flow.stores.tables import LexicalStore
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache
@@ -29,6 +31,20 @@ TOMBSTONES = (FORGOTTEN_TOMBSTONE, REMOVED_TOMBSTONE)
 def read_row(value: bytes) -> Memory | None:
     """Return the record of a row; None for a tombstone."""
     return None if value.startswith(TOMBSTONES) else Memory.model_validate_json(value)
+
+
+def index_rows(words: LexicalStore, partition: int, rows: Mapping[bytes, bytes | None]) -> None:
+    """Write the words of rows that were recovered or copied, where the lexical index has those of all others."""
+    if not words.is_open(partition):
+        words.open(partition)
+    if not words.is_complete(partition):
+        return
+    for key, value in rows.items():
+        memory = None if value is None else read_row(value)
+        if memory is None:
+            words.remove(partition, key.decode())
+        else:
+            words.put(partition, LexicalDocument(memory))
 
 
 class MemoryTable:
@@ -66,28 +82,18 @@ class MemoryTable:
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         return (self.table.read(partition, memory_id) or b"").startswith(FORGOTTEN_TOMBSTONE)
 
-    def removed(self, partition: int) -> Iterator[str | None]:
-        return (
-            key.decode() if value.startswith(REMOVED_TOMBSTONE) else None for key, value in self.table.scan(partition)
-        )
-
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         value = self.table.read(partition, memory_id) or b""
         return _location_in(value) if value.startswith(TOMBSTONES) else None
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        return self.table.drain_pending_writes()
+        return self.table.pending_writes()
 
     def rows(self, partition: int) -> Iterator[bytes]:
         return (value for _, value in self.table.scan(partition) if not value.startswith(TOMBSTONES))
 
     def all(self) -> Iterator[Memory]:
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(TOMBSTONES))
-
-    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        for key, value in self.table.items():
-            if value.startswith(TOMBSTONES) and (location := _location_in(value)) is not None:
-                yield key.decode(), location
 
 
 def _encode(location: VectorLocation | None) -> bytes:

@@ -1,10 +1,15 @@
 """The stores of a worker over fakes, for tests of agents."""
 
+from typing import NoReturn
+
 from agents.memory.remember import Remember
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedders
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.stores import PartitionStores, Stores
 from streams.flow.stores.tables import LexicalStore, MemoryStore
+from streams.flow.support.partition_commit import PartitionCommits
+from streams.observability.metrics import Meters
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
@@ -31,6 +36,17 @@ def fake_stores(
         categories=categories or FakeCategories(),
         interactions=interactions or FakeInteractions(),
         words=words,
+    )
+
+
+def commits_over(words: SqliteLexicalIndex, meters: Meters | None = None) -> PartitionCommits:
+    """Return the commits of the databases of a lexical index, without changelogs."""
+
+    async def refuse(*_row: object) -> NoReturn:
+        raise NotImplementedError
+
+    return PartitionCommits(
+        words.databases, meters or Meters(), memories="", send_row=refuse, flush_events=lambda: None
     )
 
 

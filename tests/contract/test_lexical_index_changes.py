@@ -69,7 +69,7 @@ def test_later_entities_replace_earlier_ones(words: LexicalStore) -> None:
     assert len(lunch.numbers) == 0
 
 
-def test_labels_are_stored_and_follow_the_text(words: LexicalStore) -> None:
+def test_labels_are_stored_and_follow_the_text(words: SqliteLexicalIndex) -> None:
     memory = made("Where is the key?", role="assistant")
     for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
         memory = memory.model_copy(update={"text": text})

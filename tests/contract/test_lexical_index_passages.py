@@ -6,6 +6,7 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.text.passages import cut_passages
 from schemas.state.memories import Resource
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.memories import made
 
@@ -95,7 +96,7 @@ def test_an_edit_to_a_long_text_brings_passages(words: LexicalStore) -> None:
     assert passages(words, "tulip") == ["1"]
 
 
-def test_passages_survive_a_restart(words: LexicalStore) -> None:
+def test_passages_survive_a_restart(words: SqliteLexicalIndex) -> None:
     put(words, REPLY)
     words.commit(0)
     words.open(0)

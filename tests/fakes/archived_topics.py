@@ -83,6 +83,9 @@ class FakeArchivedTopics:
         written.set_result(None)
         return written
 
+    def flush(self) -> None:
+        """Do nothing: records are written at once."""
+
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         raise AssertionError(f"no reply was expected: {out}")
 

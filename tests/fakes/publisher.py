@@ -37,6 +37,9 @@ class FakePublisher:
         self.sent.append(out)
         return self._written()
 
+    def flush(self) -> None:
+        """Do nothing: records are written at once."""
+
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         self.replies.append(out)
         return self._taken()

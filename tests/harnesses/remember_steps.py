@@ -15,9 +15,8 @@ from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.apply_changes import ApplyChanges
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.turns_log import TurnsLog
-from tests.builders.stores import fake_stores, remember_over
+from tests.builders.stores import commits_over, fake_stores, remember_over
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change, event_record, run_step
 
 REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
@@ -54,7 +53,7 @@ class RememberSteps(WorkerHarness):
         self.words = self.full = SometimesFullIndex(directory)
         self.words.open(HERE)
         self.stores = fake_stores(self.words, self.memories, self.modes, self.claims, interactions=self.interactions)
-        commit = LexicalCommit(self.words, self.meters, self.interrupted_words())
+        commit = commits_over(self.words, self.meters)
         self.ctx = replace(self.ctx, stores=self.stores, commit=commit)
         self.remember = remember_over(self.stores.at(HERE), self.embedders, asks_model=True)
         self.changed: list[tuple[Change, int]] = []
@@ -76,6 +75,7 @@ class RememberSteps(WorkerHarness):
             EventReader(MEMORY_EVENTS, self.ctx.replies),
             lambda _: self.remember,
             self.stores,
+            self.ctx.commit,
             self.publisher,
             TOPICS,
             self.meters,

@@ -25,21 +25,19 @@ from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
-from streams.flow.requests.events import EventReader, notify_indexer
+from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
-from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.maps import draw_map_over
-from tests.builders.stores import fake_stores, remember_over
+from tests.builders.stores import commits_over, fake_stores, remember_over
 from tests.builders.turns import PARTITIONS, record, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -90,7 +88,7 @@ class WorkerHarness:
             stores=self.stores,
             consolidations=FakeScopeTable(RunHistory),
             issued=FakeJsonTable(IssuedCommands),
-            commit=LexicalCommit(self.words, self.meters, self.interrupted_words()),
+            commit=commits_over(self.words, self.meters),
             progress=self.progress,
             publisher=self.publisher,
             clock=self.clock,
@@ -106,10 +104,6 @@ class WorkerHarness:
         template = Prompts().of("understand")
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
 
-    def interrupted_words(self) -> InterruptedWords:
-        """Return what completes the words that a killed worker had not committed."""
-        return InterruptedWords(self.memories, self.words, notify_indexer(self.publisher, TOPICS.remembered))
-
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
         """Return a committing step over a request pipeline."""
         admission = Admission(channel, Admit(), PARTITIONS, TOPICS.replies, self.clock)
@@ -121,7 +115,10 @@ class WorkerHarness:
     def turns_step(self) -> CommittingStep:
         """Return the step for turns."""
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
-        return self.committing(turns, RememberTurns(lambda _: self.remember, self.stores, TOPICS, self.meters))
+        return self.committing(
+            turns,
+            RememberTurns(lambda _: self.remember, self.stores, self.ctx.commit, self.publisher, TOPICS, self.meters),
+        )
 
     def embed_step(self, ask_model: AskModel = lambda _partition, _memory: None) -> EmbedRemembered:
         """Return the step of `Embed`."""
@@ -131,7 +128,9 @@ class WorkerHarness:
             lambda _: self.understand,
             lambda _: self.draw_map,
             ask_model,
-            ReportEmbedded(lambda _: self.remember, self.stores, self.publisher, TOPICS, self.meters, self.ctx.recent),
+            ReportEmbedded(
+                lambda _: self.remember, self.ctx.commit, self.publisher, TOPICS, self.meters, self.ctx.recent
+            ),
             self.meters,
             worker_run_id=self.ctx.worker_run_id,
         )
@@ -147,7 +146,7 @@ class WorkerHarness:
     def say(self, text: str, offset: int, **fields: Any) -> Memory:
         """Remember a turn and mark its offset as applied."""
         accepted = finish(self.remember.turn(turn(text, **{"turn_id": text, **fields}), record(offset=offset)))
-        self.words.set_applied(HERE, TOPICS.turns, offset + 1)
+        self.ctx.commit.set_applied(HERE, TOPICS.turns, offset + 1)
         assert accepted.event is not None
         return accepted.event.memory
 
@@ -156,6 +155,10 @@ class WorkerHarness:
         found = self.memories.get(HERE, memory.memory_id)
         assert found is not None
         return found
+
+    def applied(self, topic: str) -> int:
+        """Return the offset after the last applied record of a topic."""
+        return self.ctx.commit.applied(HERE, topic)
 
     async def embed_memory(self, memory: Memory) -> Memory:
         """Embed a memory and report it to `Remember`."""

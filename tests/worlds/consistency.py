@@ -29,7 +29,7 @@ def assert_consistent(pipeline: InMemoryPipeline, partition: int, scratch: Path)
     for memory in memories:
         fresh.put(partition, LexicalDocument(memory))
     fresh.close()
-    assert _words(pipeline.directory / "words", partition) == _words(scratch, partition)
+    assert _words(pipeline.directory / "partitions", partition) == _words(scratch, partition)
 
 
 def _vectors(pipeline: InMemoryPipeline) -> set[tuple[str, str, str]]:

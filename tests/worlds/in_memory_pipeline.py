@@ -3,7 +3,7 @@ models, vector index, tables and clock. No broker, no network."""
 
 import asyncio
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
@@ -16,69 +16,49 @@ from typing import Any, Literal, cast
 
 from agents.commands.admit import Admit
 from agents.understanding.understand import Understand
-from schemas.internal.changes import Change, IssuedCommands
-from schemas.internal.consolidation import RunHistory
-from schemas.internal.job_history import JobHistory
+from schemas.internal.changes import Change
 from schemas.models.language import Profiles
 from schemas.scopes import Scope
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
+from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.configured_steps import ConfiguredSteps
+from streams.bootstrap.context import CompleteModes
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
-from streams.flow.requests.events import notify_indexer
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
-from streams.flow.stores.watched_table import WatchedTable
-from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
-from streams.flow.support.interrupted_words import InterruptedWords
-from streams.flow.support.job_log import JobLog
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition_agents import Agents
-from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
+from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
-from tests.builders.stores import fake_stores
 from tests.fakes.clock import FakeClock
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.embedders import FakeEmbedders, FakeModel
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.pipeline_log import FakePipelineLog
-from tests.fakes.tables.categories import FakeCategories
-from tests.fakes.tables.claims import FakeClaims
-from tests.fakes.tables.intentions import FakeIntentions
-from tests.fakes.tables.interactions import FakeInteractions
-from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
-from tests.fakes.tables.memories import FakeMemories
-from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_requests import PipelineRequests
 from tests.worlds.in_memory_run_log import InMemoryRunLog
+from tests.worlds.in_memory_tables import Changelogs, InMemoryTables
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryRequestLog, InMemoryTopics
 
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
-
-DURABLE = (
-    FakeIndex, FakeCategories, FakeClaims, FakeIntentions, FakeInteractions, FakeJsonTable, FakeMemories, FakeModes,
-    JobLog,
-)  # fmt: skip
-"""The stores that outlive a worker, besides its directory and its topics."""
 
 
 @dataclass
@@ -93,16 +73,8 @@ class InMemoryPipeline(PipelineRequests):
     profiles: Profiles = field(default_factory=Profiles)
     language: FakeLanguageModel = field(init=False)
     cross_encoder: FakeCrossEncoder = field(default_factory=FakeCrossEncoder)
-    modes: FakeModes = field(default_factory=FakeModes)
-    intentions: FakeIntentions = field(default_factory=FakeIntentions)
-    categories: FakeCategories = field(default_factory=FakeCategories)
-    interactions: FakeInteractions = field(default_factory=FakeInteractions)
-    memories: FakeMemories = field(default_factory=FakeMemories)
-    claims: FakeClaims = field(default_factory=FakeClaims)
-    consolidations: FakeScopeTable[RunHistory] = field(default_factory=lambda: FakeScopeTable(RunHistory))
-    issued: FakeJsonTable[IssuedCommands] = field(default_factory=lambda: FakeJsonTable(IssuedCommands))
+    complete_modes: CompleteModes = lambda declared: declared
     meters: Meters = field(default_factory=Meters)
-    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(JobHistory)))
     admit: Admit = field(default_factory=Admit)
     scope_model: type[Scope] = Scope
     turns_log: TurnsLog | None = None
@@ -111,7 +83,6 @@ class InMemoryPipeline(PipelineRequests):
     pipeline_log: FakePipelineLog = field(default_factory=FakePipelineLog)
     pipelines: Pipelines = field(default_factory=shipped_pipelines)
     more_settings: Mapping[str, Any] = field(default_factory=dict)
-    boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     run_options: RunOptions = field(default_factory=RunOptions)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
@@ -122,20 +93,34 @@ class InMemoryPipeline(PipelineRequests):
             partitions=self.partitions,
             llm_profiles=self.profiles,
             _env_file=None,
-            **{"pipeline_packages": {"tests", "acme"}, **self.more_settings},
+            **{"pipeline_packages": {"tests", "acme"}, "scope_model": self.scope_model, **self.more_settings},
         )
         self.language = FakeLanguageModel(profiles=self.profiles)
         self.names = topics_with_prefix(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self.numbers = count()
+        self.changelogs: Changelogs = defaultdict(list)
+        self.begin_life()
+
+    def begin_life(self) -> None:
+        """Open the tables, as they were last committed and as the changelogs go on."""
+        self.tables = InMemoryTables(self.settings, self.changelogs, self.meters, self.topics.have_room, self._complete)
+        stores = self.tables.stores
+        self.memories, self.modes, self.claims = cast("MemoryTable", stores.memories), stores.modes, stores.claims
+        self.intentions, self.categories, self.interactions = stores.intentions, stores.categories, stores.interactions
+        self.consolidations, self.issued, self.jobs = self.tables.consolidations, self.tables.issued, self.tables.jobs
+        self.boundaries, self.commit = self.tables.boundaries, self.tables.commits
+
+    def _complete(self, declared: ModeDeclarations) -> ModeDeclarations:
+        return self.complete_modes(declared)
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
         """Return a stopped copy of this stopped worker."""
+        self.tables.end()
         shutil.copytree(self.directory, directory)
-        copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles)
-        for name, store in vars(self).items():
-            if isinstance(store, DURABLE):
-                setattr(copy, name, deepcopy(store))
+        self.begin_life()
+        copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))
+        copy.changelogs.update(deepcopy(self.changelogs))
         copy.topics.copy_from(self.topics)
         return copy
 
@@ -144,7 +129,15 @@ class InMemoryPipeline(PipelineRequests):
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
-            shutil.rmtree(self.directory / "words", ignore_errors=True)
+            self.tables.end()
+            shutil.rmtree(self.directory / "partitions", ignore_errors=True)
+            self.begin_life()
+
+    def lose_rows(self, table: str) -> None:
+        """Lose all rows of a table, with its changelog, of the stopped worker."""
+        self.tables.lose_rows(table)
+        self.tables.end()
+        self.begin_life()
 
     @property
     def embedder(self) -> FakeModel:
@@ -153,19 +146,16 @@ class InMemoryPipeline(PipelineRequests):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["InMemoryPipeline"]:
-        """Run the pipeline until the block ends; lexical writes stay uncommitted, as after a kill."""
-        words = SqliteLexicalIndex(self.directory / "words")
-        app = create_kafka_app(self.settings, "in-memory")
-        self.commit = self._commit_of(words)
+        """Run the pipeline until the block ends, as by a kill."""
+        app, words = self.tables.app, self.tables.words
         self.jobs._triggers = InMemoryRequestLog(self.topics, self.names.consolidate)
         self.jobs._commands = InMemoryRequestLog(self.topics, self.names.commands)
         self.progress = AppliedOffsets()
-        self.boundaries = BoundaryChanges()
         history = await self.pipeline_log.history()
         self.pipelines = ConfiguredSteps(self.settings, self.language).pipelines(history)
         await self.pipelines.start()
-        agents, ctx = self.wire(words, self.commit)
-        await PartitionPreparer(self.topics.committed, self._log_end, ctx).prepare(range(self.partitions))
+        agents, ctx = self.wire(words)
+        await PartitionPreparer(self.topics.committed, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
         self.unfinished_vectors = reembedding.unfinished
         hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
@@ -179,7 +169,7 @@ class InMemoryPipeline(PipelineRequests):
         app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
         for agent in app.agents.values():
             await agent.start()
-        counts = SqliteBoundaryCounts(self.directory / "words")
+        counts = SqliteBoundaryCounts(self.directory / "partitions")
         self.telling = PublishBoundaries(counts, InMemoryBoundaryLog(self.topics), ctx)
         runs = [asyncio.create_task(one.run()) for one in (queue, reembedding, self.telling)]
         for background in (reembedding, self.telling):
@@ -197,22 +187,18 @@ class InMemoryPipeline(PipelineRequests):
                 run.cancel()
             for agent in app.agents.values():
                 await agent.stop()
-            for partition in range(self.partitions):
-                words.open(partition)
-            words.close()
+            self.tables.end()
+            self.begin_life()
 
-    def wire(self, words: SqliteLexicalIndex, commit: LexicalCommit | None = None) -> tuple[Agents, WorkerContext]:
-        """Build the agents and the context of their steps; `commit` is shared by all contexts of a worker."""
-        stores = fake_stores(
-            words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
-        )
+    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+        """Build the agents and the context of their steps."""
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
-            stores=replace(stores, modes=WatchedTable(self.modes, self.boundaries.changed)),
+            stores=replace(self.tables.stores, words=words),
             consolidations=self.consolidations,
             issued=self.issued,
-            commit=commit or self._commit_of(words),
+            commit=self.commit,
             progress=self.progress,
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
@@ -231,18 +217,13 @@ class InMemoryPipeline(PipelineRequests):
         steps = ConfiguredSteps(self.settings, self.language)
         return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
 
-    def _commit_of(self, words: SqliteLexicalIndex) -> LexicalCommit:
-        publisher = InMemoryPublisher(self.topics, (), self.arrows)
-        notify = notify_indexer(publisher, self.names.remembered)
-        return LexicalCommit(words, self.meters, InterruptedWords(self.memories, words, notify))
-
     def _recorder(self) -> RunRecorder:
         writer = RunWriter(InMemoryPublisher(self.topics, (), self.arrows), self.meters)
         return RunRecorder(writer.write, self.names, self.clock, self.run_options, self.pipelines.in_force)
 
     def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
         """Return the subscriptions, each with a publisher that records its agents."""
-        agents, ctx = self.wire(words, self.commit)
+        agents, ctx = self.wire(words)
         each = [one.agent_names for one in subscriptions(agents, hooks, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
@@ -277,9 +258,6 @@ class InMemoryPipeline(PipelineRequests):
     def uncounted_partitions(self) -> set[int]:
         """Return the partitions whose users are still to be compared with what the topic `boundaries` tells of them."""
         return self.telling._arrived | self.telling._since.keys()
-
-    async def _log_end(self, topic: str, partition: int) -> int:
-        return sum(record.partition == partition for record in self.topics.records(topic))
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
         """Return the memories that have a vector in a collection."""

@@ -29,6 +29,9 @@ class InMemoryPublisher:
         await self._topics.append(out)
         return _done(None)
 
+    def flush(self) -> None:
+        """Do nothing: records are written at once."""
+
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Write a reply, if its topic exists."""
         exists = self._topics.has(out.topic)

@@ -120,11 +120,7 @@ class InMemoryTopics:
 
     async def append(self, out: Outgoing) -> Record:
         """Write a record; without a key or partition it goes to partition 0."""
-        if self._room is not None:
-            if self._room == 0:
-                self.refused = True
-                await asyncio.Event().wait()
-            self._room -= 1
+        await self.have_room()
         partition = out.partition if out.partition is not None else partition_of(out.key or b"", self.partitions)
         at_ms = out.timestamp_ms if out.timestamp_ms is not None else round(self._clock.now().timestamp() * 1000)
         offset = self._ends[out.topic, partition]
@@ -134,6 +130,14 @@ class InMemoryTopics:
         await self._deliver(entry)
         self._notify()
         return entry.record
+
+    async def have_room(self) -> None:
+        """Take the room of one record, or wait for ever."""
+        if self._room is not None:
+            if self._room == 0:
+                self.refused = True
+                await asyncio.Event().wait()
+            self._room -= 1
 
     def records(self, topic: str) -> list[Record]:
         """Return all records of a topic."""

@@ -146,10 +146,10 @@ def check_removed_texts(
     """Forgotten and replaced texts are in no record, index or reply."""
     over = runner.marks - set(runner.current_marks.values())
     places = {
-        "records": [memory.model_dump_json() for memory in known.values()],
-        "claims": [*map(str, pipeline.claims.stored.values())],
-        "intentions": [*map(str, pipeline.intentions.stored.values())],
-        "categories": [*map(str, pipeline.categories.stored.values())],
+        "records": [one.model_dump_json() for one in known.values()],
+        "claims": [*map(str, pipeline.tables.rows("claims").values())],
+        "intentions": [*map(str, pipeline.tables.rows("intentions").values())],
+        "categories": [*map(str, pipeline.tables.rows("categories").values())],
         "answers": [str(shown)],
     }
     for mark in sorted(over):

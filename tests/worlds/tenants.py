@@ -6,14 +6,10 @@ from typing import Any
 
 from modestream_client import MemoryCalls
 
-from schemas.internal.consolidation import RunHistory
 from schemas.messages.records import Headers
-from schemas.scope_models import bind_issued_scope, deployed_scope
+from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from tests.builders.boundary_scopes import TenantScope
-from tests.fakes.tables.categories import FakeCategories
-from tests.fakes.tables.intentions import FakeIntentions
-from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
 from tests.worlds.in_memory_client import client_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -28,16 +24,8 @@ def tenant(organization: str, user: str) -> Json:
 
 
 def pipeline_of(directory: Path, scope: type[Scope] = TENANTS, **how: Any) -> InMemoryPipeline:
-    boundary = scope.boundary_fields
-    return InMemoryPipeline(
-        directory,
-        scope_model=scope,
-        consolidations=FakeScopeTable(RunHistory, boundary),
-        issued=FakeJsonTable(bind_issued_scope(scope)),
-        intentions=FakeIntentions(boundary),
-        categories=FakeCategories(boundary_fields=boundary),
-        **how,
-    )
+    """Return a pipeline of a deployment with these scopes."""
+    return InMemoryPipeline(directory, scope_model=scope, **how)
 
 
 def member(pipeline: InMemoryPipeline, organization: str, user: str) -> MemoryCalls:

@@ -91,6 +91,10 @@ class KafkaPublisher:
         self._bursts.add((out, accepted), UNHURRIED_INTERVAL_S if out.is_unhurried else None)
         return self._until_safe(out, accepted)
 
+    def flush(self) -> None:
+        """Hand what is gathered to the producer at once."""
+        self._bursts.flush()
+
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Send a reply in the background; the result is True if it is written, False if it waits or is given up."""
         return asyncio.ensure_future(self._replies.write(out))

@@ -2,7 +2,7 @@
 
 In the worker's process it would take the event loop from the partitions that are served, and one core for all
 partitions. Rows of memories go to the process's standard input, each behind its length; it writes to the database of
-the partition, of which the worker writes nothing meanwhile. Words without progress are not complete: where the process
+the partition, of which the worker writes nothing meanwhile. They are complete at its end: where the process
 fails, the caller has to build them itself. The process ends with the worker, however that dies.
 """
 
@@ -89,7 +89,7 @@ def main() -> None:
         words.put(partition, LexicalDocument(Memory.model_validate_json(row)))
         if number % COMMIT_EVERY == 0:
             words.commit(partition)
-            words.rotate_unfinished(partition)
+    words.complete(partition)
     words.close()
 
 

@@ -1,6 +1,6 @@
 """The tables of one partition's words, in the database of the partition.
 
-They are derived of the rows of memories. Those of another version are replaced by empty ones without progress.
+They are derived of the rows of memories. Those of another version are replaced by empty ones, which are not complete.
 """
 
 from streams.partition.database import PartitionDatabase
@@ -33,39 +33,42 @@ CREATE TABLE postings (
   boundary INTEGER NOT NULL, term TEXT NOT NULL, entry INTEGER NOT NULL, passages INTEGER NOT NULL,
   PRIMARY KEY (boundary, term, entry)
 ) WITHOUT ROWID;
-CREATE TABLE progress (topic TEXT PRIMARY KEY, next_offset INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-_VERSION = "words version"
-"""What the version of the words is stored as, among the offsets of their own table."""
+_VERSION = "lexical index"
+"""What the version of complete words is stored as, among the offsets."""
 
-PROGRESS = "SELECT topic, next_offset FROM progress WHERE topic <> 'words version'"
-"""The next offset of each topic."""
-
-_NAMES = ("boundaries", "traits", "memories", "postings", "progress")
+_NAMES = ("boundaries", "traits", "memories", "postings")
 
 
 def ensure_words(database: PartitionDatabase) -> None:
-    """Create the tables of the words; those of another version are replaced by empty ones without progress."""
-    with database.savepoint():
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-        if "progress" in tables:
-            stored = database.execute("SELECT next_offset FROM progress WHERE topic = ?", (_VERSION,)).fetchone()
-            if stored == (SCHEMA_VERSION,):
-                return
+    """Create the tables of the words, complete in a new database; those of another version are replaced."""
+    if not (offsets := database.offsets()) or offsets.get(_VERSION) != SCHEMA_VERSION:
         empty_words(database)
-    # Others read by connections of their own.
-    database.commit()
+        if not offsets:
+            complete_words(database)
+        # Others read by connections of their own.
+        database.commit()
 
 
 def empty_words(database: PartitionDatabase) -> None:
-    """Replace the tables of the words by empty ones without progress."""
+    """Replace the tables of the words by empty ones, which are not complete."""
     with database.savepoint():
         for name in _NAMES:
             database.execute(f"DROP TABLE IF EXISTS {name}")
         for statement in filter(str.strip, _TABLES.split(";")):
             database.execute(statement)
-        database.execute("INSERT INTO progress VALUES (?, ?)", (_VERSION, SCHEMA_VERSION))
+    database.remove_offset(_VERSION)
+
+
+def are_words_complete(database: PartitionDatabase) -> bool:
+    """True if the words of all rows are there."""
+    return database.offset(_VERSION) == SCHEMA_VERSION
+
+
+def complete_words(database: PartitionDatabase) -> None:
+    """Note that the words of all rows are there."""
+    database.set_offset(_VERSION, SCHEMA_VERSION)
 
 
 MAX_CACHED_KEYS = 4096

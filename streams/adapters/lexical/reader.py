@@ -16,7 +16,7 @@ from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import NUMBER_BITS, PROGRESS, KeyCache
+from streams.adapters.lexical.file import NUMBER_BITS, KeyCache
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 from streams.partition.database import PartitionDatabase
 
@@ -50,11 +50,6 @@ class LexicalReader:
         self._execute = database.execute
         self._cache = cache
         self._keys = keys
-
-    def applied(self) -> dict[str, int]:
-        """Return the next offset of each topic."""
-        with self._translate():
-            return dict(self._execute(PROGRESS))
 
     def has(self, memory_id: str) -> bool:
         """True if the memory is indexed."""

@@ -16,10 +16,9 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import KeyCache, empty_words, ensure_words
+from streams.adapters.lexical.file import KeyCache, are_words_complete, complete_words, empty_words, ensure_words
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
-from streams.adapters.lexical.unfinished import UnfinishedIds, delete_unfinished
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.damaged_stores import OnDamage
 from streams.partition.database import PartitionDatabase, PartitionDatabases
@@ -30,7 +29,6 @@ class _Partition:
     database: PartitionDatabase
     writer: PartitionWriter
     reader: LexicalReader
-    unfinished: UnfinishedIds
 
 
 class SqliteLexicalIndex:
@@ -39,45 +37,42 @@ class SqliteLexicalIndex:
     def __init__(self, place: Path | PartitionDatabases, on_damage: OnDamage = lambda: None) -> None:
         """`place`: the databases that the words share with tables, or the directory of those that have words alone."""
         self._owns = isinstance(place, Path)
-        self._databases = PartitionDatabases(place, on_damage) if isinstance(place, Path) else place
+        self.databases = PartitionDatabases(place, on_damage) if isinstance(place, Path) else place
+        self.databases.prepare = ensure_words
         self._open: dict[int, _Partition] = {}
 
     def open(self, partition: int) -> None:
         self.release(partition)
-        database = self._databases.at(partition)
-        ensure_words(database)
+        database = self.databases.at(partition)
         parts = database, MemoryColumnsCache(), KeyCache(database)
-        unfinished = UnfinishedIds(self._databases.path(partition))
-        self._open[partition] = _Partition(database, PartitionWriter(*parts), LexicalReader(*parts), unfinished)
+        self._open[partition] = _Partition(database, PartitionWriter(*parts), LexicalReader(*parts))
+
+    def is_open(self, partition: int) -> bool:
+        """True if the index of a partition is open."""
+        return partition in self._open
 
     def release(self, partition: int) -> None:
         """Close the index of a partition that leaves."""
-        opened = self._open.pop(partition, None)
-        if opened is not None:
-            opened.unfinished.close()
-            if self._owns:
-                self._databases.abandon(partition)
+        if self._open.pop(partition, None) is not None and self._owns:
+            self.databases.close(partition)
 
     def drop(self, partition: int) -> None:
         self.release(partition)
-        database = self._databases.at(partition)
+        database = self.databases.at(partition)
         empty_words(database)
         database.commit()
-        delete_unfinished(self._databases.path(partition))
         if self._owns:
-            self._databases.abandon(partition)
+            self.databases.close(partition)
+
+    def is_complete(self, partition: int) -> bool:
+        return are_words_complete(self._open[partition].database)
+
+    def complete(self, partition: int) -> None:
+        complete_words(self._open[partition].database)
+        self.commit(partition)
 
     def commit(self, partition: int) -> None:
-        self._open[partition].writer.commit()
-
-    def rotate_unfinished(self, partition: int) -> None:
-        self._open[partition].unfinished.rotate()
-
-    def interrupted(self, partition: int) -> Collection[str]:
-        return self._open[partition].unfinished.interrupted
-
-    def clear_interrupted(self, partition: int) -> None:
-        self._open[partition].unfinished.clear()
+        self._open[partition].database.commit()
 
     def truncate(self, partition: int) -> None:
         """Empty the write-ahead log. Raises Unavailable while it is read or written."""
@@ -86,29 +81,19 @@ class SqliteLexicalIndex:
     def close(self) -> None:
         for partition in list(self._open):
             try:
-                self.commit(partition)
+                if self._owns:
+                    self.commit(partition)
             finally:
                 self.release(partition)
-
-    def applied(self, partition: int) -> Mapping[str, int]:
-        opened = self._open[partition]
-        return {**opened.reader.applied(), **opened.writer.progress}
-
-    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
-        self._open[partition].writer.set_applied(topic, next_offset)
 
     def take_changed(self, partition: int) -> set[str]:
         return self._open[partition].writer.take_changed()
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        opened = self._open[partition]
-        opened.unfinished.add(document.memory.memory_id)
-        opened.writer.put(document)
+        self._open[partition].writer.put(document)
 
     def remove(self, partition: int, memory_id: str) -> None:
-        opened = self._open[partition]
-        opened.unfinished.add(memory_id)
-        opened.writer.remove(memory_id)
+        self._open[partition].writer.remove(memory_id)
 
     def has(self, partition: int, memory_id: str) -> bool:
         return self._open[partition].reader.has(memory_id)

@@ -34,37 +34,19 @@ class PartitionWriter:
     """The write side of one open index."""
 
     def __init__(self, database: PartitionDatabase, cache: MemoryColumnsCache, keys: KeyCache) -> None:
-        self._database = database
         self._connection = database.connection
         self._execute = database.execute
         self._savepoint = database.savepoint
         self._cache = cache
         self._keys = keys
-        database.on_rollback[:] = [cache.clear, keys.clear]
-        self.progress: dict[str, int] = {}
-        """The offsets since the last commit; the next one writes them, once for many records."""
+        database.on_rollback, database.on_commit = self._rolled_back, self._note_commit
         self._written: set[str] = set()
         self._committed: set[str] = set()
-
-    def commit(self) -> None:
-        """Commit all writes, with the progress."""
-        if self.progress:
-            with self._savepoint():
-                self._connection.executemany("REPLACE INTO progress VALUES (?, ?)", self.progress.items())
-        self._database.commit()
-        self.progress.clear()
-        self._committed |= self._written
-        self._written.clear()
 
     def take_changed(self) -> set[str]:
         """Return the index names with committed writes since the last call."""
         taken, self._committed = self._committed, set()
         return taken
-
-    def set_applied(self, topic: str, next_offset: int) -> None:
-        """Set the next offset of a topic."""
-        self._database.require_usable()
-        self.progress[topic] = next_offset
 
     def put(self, document: LexicalDocument) -> None:
         """Write or replace a memory."""
@@ -87,6 +69,14 @@ class PartitionWriter:
             old = self._stored(memory_id)
             if old is not None:
                 self._delete(old)
+
+    def _note_commit(self) -> None:
+        self._committed |= self._written
+        self._written.clear()
+
+    def _rolled_back(self) -> None:
+        self._cache.clear()
+        self._keys.clear()
 
     def _delete(self, old: _Stored) -> None:
         boundary = old.row >> NUMBER_BITS

@@ -14,7 +14,7 @@ import structlog
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from streams.flow.support.awaiting import await_all
-from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import Topics
@@ -49,7 +49,7 @@ class EraseTexts:
         publisher: Publisher,
         erase_tables: EraseTables,
         words: ErasableWords,
-        commit: LexicalCommit,
+        commit: PartitionCommits,
         meters: Meters,
     ) -> None:
         self._topics = topics

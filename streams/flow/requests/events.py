@@ -1,20 +1,17 @@
 """Events between agents: read from internal topics, and written to them."""
 
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 from pydantic import BaseModel
 
 from schemas.failures import Rejected
-from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.internal.events import Learned
 from schemas.messages.decoding import decode
 from schemas.messages.records import Headers, Outgoing, Record
 from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.death_counts import DeathCounts
-from streams.flow.support.interrupted_words import NotifyIndexer
-from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import RecentEvents
 from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
@@ -69,16 +66,6 @@ def event_out(
     headers = carried_headers() if carried is None else carried
     value = event.model_dump_json(by_alias=True).encode()
     return Outgoing(topic, boundary.encode(), value, headers, is_unhurried=is_unhurried)
-
-
-def notify_indexer(publisher: Publisher, topic: str) -> NotifyIndexer:
-    """Return a function that sends an event to the indexer of a partition, on the topic of remembered memories."""
-
-    async def notify(event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
-        # To this partition whatever the boundary: the reader takes the partition from the record.
-        return await publisher.send(replace(event_out(topic, "", event), partition=partition))
-
-    return notify
 
 
 def derived_events(

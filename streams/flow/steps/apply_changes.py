@@ -1,9 +1,8 @@
 """`Remember` on the topic of changes: effects of commands on memories, each answered when it is applied.
 
-A change is applied in batches of memories; the events of a batch are published before the lexical index may be
-committed, and other records are handled in between. The index is committed before the answer, so that every later
-request sees the change, also one to another worker after a crash. A change that a crash interrupted is redelivered and
-resumes.
+A change is applied in batches of memories, and other records are handled in between. It is committed before the
+answer, so that every later request sees the change, also one to another worker after a crash. A change that a crash
+interrupted is redelivered and resumes.
 """
 
 import asyncio
@@ -26,9 +25,8 @@ from streams.flow.requests.events import derived_events
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.stores.stores import Stores
 from streams.flow.support.archived_turns import archive_forgotten
-from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S, LexicalCommit
+from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
@@ -90,7 +88,7 @@ class ApplyChanges:
         self,
         remember_at: Callable[[int], Remember],
         stores: Stores,
-        commit: LexicalCommit,
+        commit: PartitionCommits,
         publisher: Publisher,
         topics: Topics,
         meters: Meters,
@@ -161,19 +159,20 @@ class ApplyChanges:
         return change.model_copy(update={"turns_until": max(log_end, applied)})
 
     async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
-        """Apply some steps, and await their writes before the lexical index may be committed; False if none is left."""
-        taken = 0
-        writes: list[Awaitable[object]] = []
-        async with self._commit.hold(partition):
+        """Apply some steps, and make them durable; False if none is left."""
+        taken, sent = 0, list[Awaitable[object]]()
+        writing = await self._commit.begin(partition)
+        try:
             while taken < CHANGE_BATCH_SIZE and (step := await steps.next()):
-                # Taken before the next await: these are the writes of this step alone.
-                writes += self._stores.memory_writes()
                 outgoing = [*derived_events(self._topics, boundary, step[1])]
                 outgoing += archive_forgotten(self._topics.archive, partition, step)
-                writes += [await self._publisher.send(out) for out in outgoing]
+                sent += [await self._publisher.send(out) for out in outgoing]
                 tally.add(step)
                 taken += 1
-            await await_all(writes)
+        finally:
+            finishing = writing.finish(sent)
+        await self._commit.commit([partition])
+        await finishing
         return taken > 0
 
 

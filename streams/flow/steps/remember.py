@@ -1,7 +1,7 @@
 """`Remember` on its topics: turns, and the events of the indexer, of language models and of consolidations.
 
-An applied record is visible to readers at once. Its changelog writes and events are awaited before it is acknowledged;
-`CommittingStep` commits the lexical index. Records of one topic are applied in order.
+An applied record is visible to readers at once. Its events are awaited before `CommittingStep` commits it, and that
+before it is acknowledged. Records of one topic are applied in order.
 
 A long text is read beside the event loop, and many items are written in slices: other events are handled meanwhile.
 """
@@ -28,7 +28,7 @@ from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
-from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
+from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.flow.support.pipelines import shipped_pipelines
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import APPLIED, RecentEvents
@@ -68,8 +68,11 @@ class RememberTurns:
         self,
         remember_at: RememberAt,
         stores: Stores,
+        commit: PartitionCommits,
+        publisher: Publisher,
         topics: Topics,
         meters: Meters,
+        *,
         foreground: Foreground | None = None,
         prepare: PrepareTurns | None = None,
         recent: RecentEvents | None = None,
@@ -82,7 +85,8 @@ class RememberTurns:
         self._foreground = foreground
         self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread, meters)
         self._remember_at = remember_at
-        self._stores = stores
+        self._commit = commit
+        self._publisher = publisher
         self._topics = topics
         self._meters = meters
 
@@ -91,21 +95,23 @@ class RememberTurns:
         # The agent of one revision: that which prepares the turn is written on its record.
         remember = self._remember_at(record.partition)
         prepared, read = await self._prepare(turn, record)
-        pending_writes: list[Awaitable[object]] = []
 
         async def store() -> TurnResult:
-            slices = remember.turn(prepared, record, read)
-            return await in_slices(
-                slices, lambda: pending_writes.extend(self._stores.memory_writes()), self._foreground
-            )
+            return await in_slices(remember.turn(prepared, record, read), self._foreground)
 
-        # A full disk is no reason to refuse a turn: this one and the next ones wait.
-        stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+        sent: list[Awaitable[object]] = []
+        writing = await self._commit.begin(record.partition)
+        try:
+            # A full disk is no reason to refuse a turn: this one and the next ones wait.
+            stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+            events = await records_of(self._topics, turn.scope.boundary, stored.events, self._recent)
+            sent += [await self._publisher.send(event) for event in events]
+        finally:
+            finishing = writing.finish(sent)
         if stored.event is not None:
             self._meters.usage.decided(stored.result.mode_source)
         warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
-        events = await records_of(self._topics, turn.scope.boundary, stored.events, self._recent)
-        return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
+        return HandlerResult(SuccessReply(stored.result, warnings), pending_writes=[finishing])
 
 
 async def records_of(
@@ -136,6 +142,7 @@ class RememberEvents:
         reader: EventReader,
         remember_at: RememberAt,
         stores: Stores,
+        commit: PartitionCommits,
         publisher: Publisher,
         topics: Topics,
         meters: Meters,
@@ -154,6 +161,7 @@ class RememberEvents:
         self._reader = reader
         self._remember_at = remember_at
         self._stores = stores
+        self._commit = commit
         self._publisher = publisher
         self._topics = topics
         self._meters = meters
@@ -171,7 +179,6 @@ class RememberEvents:
         return await_all([await self._applied(one, record) for one in verified])
 
     async def _applied(self, event: MemoryInput | None, record: Record) -> Awaitable[object]:
-        pending_writes: list[Awaitable[object]] = []
         read: ReadText | None = None
         if isinstance(event, Understood | Reread):
             event, read = await self._read(event, record)
@@ -179,18 +186,19 @@ class RememberEvents:
         async def apply() -> Sequence[MemoryEvent]:
             if event is None:
                 return []
-            applying = self._apply(event, record, read)
-            return await in_slices(applying, lambda: pending_writes.extend(self._stores.memory_writes()))
+            return await in_slices(self._apply(event, record, read))
 
+        boundary, sent = (record.key or b"").decode(), list[Awaitable[object]]()
+        writing = await self._commit.begin(record.partition)
         try:
             events = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+            follows = await records_of(self._topics, boundary, events, self._recent)
+            sent += [await self._publisher.send(out) for out in follows]
         except RowTooLarge as error:
             await self._reader.reject(record, error)
-            events = ()
-        boundary = (record.key or b"").decode()
-        follows = await records_of(self._topics, boundary, events, self._recent)
-        sent = [await self._publisher.send(out) for out in follows]
-        return await_all([*pending_writes, *sent])
+        finally:
+            finishing = writing.finish(sent)
+        return finishing
 
     async def _verified(self, event: Embedded, partition: int) -> Embedded:
         """Return the event; as `stale` if it reports a vector that the index does not have."""

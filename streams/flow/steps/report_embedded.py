@@ -18,10 +18,9 @@ from schemas.internal.events import Embedded
 from schemas.messages.records import Headers, Outgoing
 from streams.batching import batches
 from streams.flow.requests.events import derived_events, event_out
-from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
+from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import APPLIED, RecentEvents
 from streams.foreground import Foreground
@@ -50,7 +49,7 @@ class ReportEmbedded:
     def __init__(
         self,
         remember_at: Callable[[int], Remember],
-        stores: Stores,
+        commit: PartitionCommits,
         publisher: Publisher,
         topics: Topics,
         meters: Meters,
@@ -59,7 +58,7 @@ class ReportEmbedded:
     ) -> None:
         """`recent` tells the reader of the reports which are applied."""
         self._remember_at = remember_at
-        self._stores = stores
+        self._commit = commit
         self._publisher = publisher
         self._topics = topics
         self._meters = meters
@@ -68,33 +67,40 @@ class ReportEmbedded:
 
     async def __call__(self, reports: Sequence[Report]) -> None:
         """Apply and publish; returns when all of it is stored."""
-        writes: list[Awaitable[object]] = []
+        partitions = sorted({report.partition for report in reports})
+        begun = [await self._commit.begin(partition) for partition in partitions]
+        sent: list[Awaitable[object]] = []
+        try:
+            await self._publish(reports, sent)
+        finally:
+            # Not one of them alone: which events are whose is not kept.
+            written = asyncio.ensure_future(await_all(sent))
+            finishing = [writing.finish([asyncio.shield(written)]) for writing in begun]
+        await self._commit.commit(partitions)
+        await await_all(finishing)
+
+    async def _publish(self, reports: Sequence[Report], sent: list[Awaitable[object]]) -> None:
         applied: list[Report] = []
         for some in batches(reports, REPORTS_PER_SLICE):
             loop = asyncio.get_running_loop()
             began = loop.time()
             for report in some:
-                if await self._apply(report, writes):
+                if await self._apply(report, sent):
                     applied.append(report)
                 else:
                     # Its reader refuses it.
-                    writes.append(await self._publisher.send(self._alone(report)))
+                    sent.append(await self._publisher.send(self._alone(report)))
             await self._foreground.give_way(loop.time() - began, share=1)
         for out in self._records(applied):
             assert out.value is not None
             self._recent.keep(out.value, APPLIED)
-            writes.append(await self._publisher.send(out))
-        await await_all(writes)
+            sent.append(await self._publisher.send(out))
 
-    async def _apply(self, report: Report, writes: list[Awaitable[object]]) -> bool:
+    async def _apply(self, report: Report, sent: list[Awaitable[object]]) -> bool:
         """Apply a report, and publish what follows; False if its memory has no room for it."""
 
         async def apply() -> MemoryEvent | None:
-            try:
-                return self._remember_at(report.partition).embedded(report.event)
-            finally:
-                # Before the next await: these are the writes of this report.
-                writes.extend(self._stores.memory_writes())
+            return self._remember_at(report.partition).embedded(report.event)
 
         try:
             derived = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
@@ -102,7 +108,7 @@ class ReportEmbedded:
             return False
         if derived is not None:
             follows = derived_events(self._topics, report.boundary, [derived], is_unhurried=True, recent=self._recent)
-            writes.extend([await self._publisher.send(out) for out in follows])
+            sent.extend([await self._publisher.send(out) for out in follows])
         return True
 
     def _records(self, reports: Sequence[Report]) -> list[Outgoing]:

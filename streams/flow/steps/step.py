@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.support.lexical_commit import COMMIT_INTERVAL_S, LexicalCommit
+from streams.flow.support.partition_commit import COMMIT_INTERVAL_S, PartitionCommits
 from streams.flow.support.progress import AppliedOffsets
 from streams.wire.scope_key import boundary_in
 
@@ -66,7 +66,7 @@ class CommittingStep:
     fair_share: FairShare | None = None
 
     def __init__(
-        self, begin: BeginRecord, commit: LexicalCommit, *, window: int = 1024, pause_s: float = COMMIT_INTERVAL_S
+        self, begin: BeginRecord, commit: PartitionCommits, *, window: int = 1024, pause_s: float = COMMIT_INTERVAL_S
     ) -> None:
         self._begin = begin
         self._commit = commit
@@ -75,18 +75,17 @@ class CommittingStep:
 
     async def begin(self, record: Record) -> Awaitable[int]:
         """Apply the record; a refused one counts as applied, too."""
-        number = self._commit.begin(record.partition)
         finishing = await self._begin(record)
         self._set_applied(record)
-        return self._finish(finishing, record.partition, number)
 
-    async def _finish(self, finishing: Awaitable[object], partition: int, number: int) -> int:
-        await finishing
-        self._commit.finish(partition, number)
-        return partition
+        async def finish() -> int:
+            await finishing
+            return record.partition
+
+        return finish()
 
     async def settle(self, finished: Sequence[int]) -> None:
-        """Commit the lexical index of the partitions that were written."""
+        """Commit the partitions that were written."""
         await self._commit.commit(finished)
 
     def _set_applied(self, record: Record) -> None:
@@ -99,7 +98,7 @@ class TurnsStep(CommittingStep):
     def __init__(
         self,
         begin: BeginRecord,
-        commit: LexicalCommit,
+        commit: PartitionCommits,
         progress: AppliedOffsets,
         boundary_of: Callable[[Record], str] = boundary_in,
     ) -> None:

@@ -61,10 +61,6 @@ class Stores:
             words=at_partition(self.words, partition),
         )
 
-    def memory_writes(self) -> list[Awaitable[object]]:
-        """Return the pending writes of the tables that `Remember` writes."""
-        return [*self.memories.pending_writes(), *self.claims.pending_writes(), *self.interactions.pending_writes()]
-
     def command_writes(self) -> list[Awaitable[object]]:
         """Return the pending writes of the tables that commands write."""
         return [*self.modes.pending_writes(), *self.intentions.pending_writes(), *self.categories.pending_writes()]

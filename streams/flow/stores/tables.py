@@ -61,7 +61,6 @@ class MemoryStore(Protocol):
     def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None: ...
     def is_removed(self, partition: int, memory_id: str) -> bool: ...
     def is_forgotten(self, partition: int, memory_id: str) -> bool: ...
-    def removed(self, partition: int) -> Iterator[str | None]: ...
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None: ...
 
     def rows(self, partition: int) -> Iterator[bytes]:
@@ -70,9 +69,6 @@ class MemoryStore(Protocol):
     def all(self) -> Iterator[Memory]:
         """Yield every record of the assigned partitions."""
 
-    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        """Yield the ids of removed and forgotten records of the assigned partitions, with their vector locations."""
-
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return the changelog writes since the last call, as `Table` does."""
 
@@ -80,43 +76,30 @@ class MemoryStore(Protocol):
 class LexicalStore(Protocol):
     """Lexical indexes by partition. Their methods are those of `agents.ports.lexical_index.LexicalWriter`.
 
-    Every call is synchronous and belongs to one thread. A write is visible to every later call at once, and survives a
-    crash after `commit`; an uncommitted one is lost in a crash together with the progress set beside it. Raises
-    `Unavailable` when storage fails; that call did nothing.
+    Every call is synchronous and belongs to one thread. A write is visible to every later call at once, and becomes
+    durable with the rows of its partition. Raises `Unavailable` when storage fails; that call did nothing.
     """
 
     def open(self, partition: int) -> None:
         """Begin to serve a partition; an index of an older format, or a broken one, starts empty."""
 
+    def is_open(self, partition: int) -> bool:
+        """True if a partition is served, or kept as a copy."""
+
     def release(self, partition: int) -> None:
         """Close the index of a partition; what is not committed is lost."""
 
     def drop(self, partition: int) -> None:
-        """Delete the index of a partition, open or not."""
+        """Delete the index of a partition, open or not; a new one is not complete."""
 
-    def commit(self, partition: int) -> None:
-        """Make the writes to a partition durable."""
+    def is_complete(self, partition: int) -> bool:
+        """True if an open index has the words of all rows of its partition."""
+
+    def complete(self, partition: int) -> None:
+        """Note that an open index has the words of all rows, and make it durable."""
 
     def close(self) -> None:
         """Commit and close all partitions."""
-
-    def rotate_unfinished(self, partition: int) -> None:
-        """Note that what was written before the previous call is finished: the words are committed, the events stored.
-
-        A memory that was written since is `interrupted` if the process ends now.
-        """
-
-    def interrupted(self, partition: int) -> Collection[str]:
-        """Return the memories that were being written when the last process ended, until they are cleared."""
-
-    def clear_interrupted(self, partition: int) -> None:
-        """Forget the memories that were being written when the last process ended."""
-
-    def applied(self, partition: int) -> Mapping[str, int]:
-        """Return for each topic the offset of the first record that is not in this index yet."""
-
-    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
-        """Set the progress of a topic; durable together with the writes before it."""
 
     def take_changed(self, partition: int) -> set[str]:
         """Return the index names with committed writes since the last call."""

@@ -12,6 +12,9 @@ class Publisher(Protocol):
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Hand a record over; the returned awaitable is done when the broker has stored it, however long that takes."""
 
+    def flush(self) -> None:
+        """Have the records that were handed over written at once."""
+
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Hand a reply over; the awaitable is done when the request need not wait for it any longer.
 

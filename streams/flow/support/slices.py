@@ -1,7 +1,6 @@
 """Runs work on memories in slices, with other events in between: at most half of the event loop's time is its own."""
 
 import asyncio
-from collections.abc import Callable
 
 from agents.memory.slices import Result, Slices
 from streams.foreground import Foreground
@@ -10,10 +9,8 @@ PLACES_PER_SLICE = 4
 """Places to pause that are passed before other events are handled: four items take some 4 ms."""
 
 
-async def in_slices(
-    slices: Slices[Result], written: Callable[[], object], foreground: Foreground | None = None
-) -> Result:
-    """Do all slices; return the result. `written` is called after each, before anything else is written.
+async def in_slices(slices: Slices[Result], foreground: Foreground | None = None) -> Result:
+    """Do all slices; return the result.
 
     While requests are expected in the foreground, slices are as short as they can be, and give way to them.
     """
@@ -27,8 +24,6 @@ async def in_slices(
         except StopIteration as end:
             result: Result = end.value
             return result
-        finally:
-            written()
         worked_s = loop.time() - began
         await asyncio.sleep(worked_s)
         if foreground is not None and is_expected:

@@ -1,20 +1,14 @@
 """The table `interactions` over a dict."""
 
-import asyncio
 from collections.abc import Awaitable
 
 from schemas.state.interaction import InteractionCounts
 
 
 class FakeInteractions:
-    """Implements `streams.flow.stores.tables.InteractionStore` in memory, as JSON; `writes` counts the writes.
-
-    While `held` is set writes are not safe yet.
-    """
+    """Implements `streams.flow.stores.tables.InteractionStore` in memory, as JSON; `writes` counts the writes."""
 
     def __init__(self) -> None:
-        self.held = False
-        self._unsafe = 0
         self.writes = 0
         self.stored: dict[int, str] = {}
 
@@ -25,14 +19,8 @@ class FakeInteractions:
     def put(self, partition: int, counts: InteractionCounts) -> None:
         """Replace the counts of a partition."""
         self.writes += 1
-        self._unsafe += 1
         self.stored[partition] = counts.model_dump_json()
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return awaitables of the writes since the last call."""
-        written, self._unsafe = self._unsafe, 0
-        return [self._safe() for _ in range(written)]
-
-    async def _safe(self) -> None:
-        while self.held:
-            await asyncio.sleep(0)
+        """Return nothing: a dict is written at once."""
+        return []

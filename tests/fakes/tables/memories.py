@@ -1,6 +1,5 @@
 """The table `memories` over a dict."""
 
-import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -11,12 +10,10 @@ from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 class FakeMemories:
     """`streams.flow.stores.tables.MemoryStore` in memory; each partition has its own records.
 
-    What is kept is the record's JSON, so that nothing survives that a changelog would not carry. While `outage` is
-    true, what is written is here and stays unsafe, as with a changelog that does not answer.
+    What is kept is the record's JSON, so that nothing survives that a changelog would not carry.
     """
 
     def __init__(self) -> None:
-        self.outage = False
         self.full = False
         """True while no row can be written."""
         self._kept: dict[int, dict[str, str]] = {}
@@ -52,12 +49,6 @@ class FakeMemories:
         """True if the record was removed."""
         return (partition, memory_id) in self._removed
 
-    def removed(self, partition: int) -> Iterator[str | None]:
-        """Yield removed memories that were not forgotten; None for each existing record."""
-        yield from [None for _ in self._kept.get(partition, {})]
-        removed = [memory_id for place, memory_id in self._removed if place == partition]
-        yield from [memory_id for memory_id in removed if not self.is_forgotten(partition, memory_id)]
-
     def rows(self, partition: int) -> Iterator[bytes]:
         """Yield the JSON of each record of a partition."""
         yield from [value.encode() for value in self._kept.get(partition, {}).values()]
@@ -75,16 +66,12 @@ class FakeMemories:
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
     def pending_writes(self) -> list[Awaitable[Any]]:
-        """Return nothing, or a write that never completes."""
-        return [asyncio.Event().wait()] if self.outage else []
+        """Return nothing: a dict is written at once."""
+        return []
 
     def all(self) -> Iterator[Memory]:
         """Return all records."""
         return (Memory.model_validate_json(value) for records in self._kept.values() for value in records.values())
-
-    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        """Return the ids of removed memories with their last vector locations."""
-        return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)
 
 
 class FakeRecords(FakeMemories):

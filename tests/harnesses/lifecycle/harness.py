@@ -2,18 +2,18 @@
 
 Enters: actions of users and models, and when each reader takes its next event. Each topic is in order;
 across topics any order is possible. A reader can be set back, as Kafka redelivers unacknowledged records,
-or killed after it has written its state and before its events are published.
+or killed after its events are published and before its state is durable.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, TypeVar
 
 from agents.commands.handle_commands import HandleCommands
 from agents.embedding.embed import Embed
 from agents.memory.items import MemoryEvent, WriteStep
-from agents.memory.recovery import find_removed_but_indexed
 from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.commands import CommandHandler, CommandResult
@@ -31,6 +31,8 @@ from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 from tests.fakes.rejecting import RejectingEmbedders, RejectingIndex
+from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 from tests.harnesses.lifecycle.indexer import LifecycleIndexer, Topic
@@ -55,7 +57,9 @@ class LifecycleHarness(LifecycleUser):
         self.embedders, self.words = RejectingEmbedders(), words
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
-        self.stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        claims, interactions = FakeClaims(), FakeInteractions()
+        self._tables = (self.memories, self.modes, claims, interactions)
+        self.stores = fake_stores(words, self.memories, self.modes, claims, interactions=interactions).at(PARTITION)
         self.spaces = VectorSpaces(self.stores.modes, self.embedders, self.stores.words)
         self.remember = remember_over(self.stores, self.embedders, asks_model=True)
         embed = Embed(lambda _: self.spaces, self.index, self.clock)
@@ -72,6 +76,7 @@ class LifecycleHarness(LifecycleUser):
         self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, reports)
         self.is_reembedding_due = False
         self._change_steps: Iterator[WriteStep] | None = None
+        self._commit()
 
     # Outages.
 
@@ -98,7 +103,7 @@ class LifecycleHarness(LifecycleUser):
     # Readers.
 
     def read(self, name: str, *, killed: bool = False) -> None:
-        """Handle the next event of a topic; if killed, publish nothing."""
+        """Handle the next event of a topic; if killed, it is published and not kept."""
         topic = self.topics[name]
         if not topic.waiting:
             return
@@ -107,9 +112,11 @@ class LifecycleHarness(LifecycleUser):
             return
         out = self._handle(topic.events[topic.next], topic.next)
         if killed and not _is_declaration(topic.events[topic.next]):
+            self._publish(out)
             self._restart()
             return
         self._publish(out)
+        self._commit()
         topic.next += 1
 
     def encode(self) -> None:
@@ -225,26 +232,29 @@ class LifecycleHarness(LifecycleUser):
         if self._change_steps is None:
             self._change_steps = self.remember.changed(change)
         done = next(self._change_steps, None)
+        self._publish([] if done is None else _following(done[1]))
         if killed:
             self._restart()
-        elif done is None:
+            return
+        self._commit()
+        if done is None:
             self._change_steps = None
             topic.next += 1
             self.is_reembedding_due |= change.action == "stale"
-        else:
-            self._publish(_following(done[1]))
+
+    def _commit(self) -> None:
+        """Make rows and words durable."""
+        self.words.commit(PARTITION)
+        self._durable = [deepcopy(vars(table)) for table in self._tables]
 
     def _restart(self) -> None:
-        """Restart after a kill: uncommitted lexical writes are lost."""
+        """Restart after a kill: uncommitted rows and words are lost."""
         self._change_steps = None
         self.words.open(PARTITION)
-        for event in find_removed_but_indexed(self.stores.memories, self.stores.words):
-            if event is not None:
-                self.words.remove(PARTITION, event.memory_id)
-                self._publish(_following([event]))
+        for table, durable in zip(self._tables, self._durable, strict=True):
+            vars(table).update(deepcopy(durable))
 
     def _publish(self, out: list[tuple[str, Any]]) -> None:
-        self.words.commit(PARTITION)
         for name, event in out:
             (self.vectors.remembered if name == "remembered" else self.topics[name]).events.append(event)
 

@@ -237,7 +237,7 @@ async def test_grants_are_of_boundaries(tmp_path: Path) -> None:
 
 
 async def test_records_take_turns_by_boundary(tenants: InMemoryPipeline) -> None:
-    agents, ctx = tenants.wire(SqliteLexicalIndex(tenants.directory / "words"))
+    agents, ctx = tenants.wire(SqliteLexicalIndex(tenants.directory / "partitions"))
     hooks = BackgroundHooks(lambda *_: None, lambda *_: None)
     shares = {subscription.topic: subscription.step.fair_share for subscription in subscriptions(agents, hooks, ctx)}
     for topic in (tenants.names.turns, tenants.names.retrieve, tenants.names.commands):

@@ -25,7 +25,7 @@ def no_other_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def committed(pipeline: InMemoryPipeline) -> Mapping[str, int]:
     """Return the number of memories by embedding status, without superseded ones, as the next worker would find it."""
-    counts = SqliteBoundaryCounts(pipeline.directory / "words")
+    counts = SqliteBoundaryCounts(pipeline.directory / "partitions")
     found: dict[str, int] = {}
     for partition in range(pipeline.partitions):
         for kind in counts.read(partition, ["u1"])["u1"].kinds:

@@ -9,11 +9,9 @@ import pytest
 
 from agents.rules.interaction.stability import USER_HASH_CHARS
 from agents.rules.memory.versions import hash_texts
-from schemas.internal.changes import IssuedCommands
 from schemas.state.modes import ModeDeclarations
 from streams.flow.steps.remember import RememberTurns
 from streams.wire.partitioning import partition_of
-from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.turns_log import FakeTurnsLog
 from tests.worlds.consolidation import consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -102,9 +100,9 @@ async def test_modes_of_a_forgotten_user_are_unknown(tmp_path: Path) -> None:
 async def test_no_table_has_what_a_forgotten_user_has_declared(tmp_path: Path) -> None:
     async with (await declared(tmp_path)).running() as pipeline:
         await forgotten(pipeline)
-    tables = (pipeline.modes._kept, pipeline.issued._kept, pipeline.consolidations._kept)
-    rows: list[Mapping[Any, str]] = [*tables, pipeline.intentions.stored, pipeline.categories.stored]
-    assert [row for row in rows if SECRET in str(row) or "therapy" in str(row.values())] == []
+    names = ("modes", "issued", "consolidations", "intentions", "categories")
+    rows = [str(pipeline.tables.rows(name)) for name in names]
+    assert [row for row in rows if SECRET in row or "therapy" in row] == []
 
 
 async def test_forgotten_user_counts_in_no_week(tmp_path: Path) -> None:
@@ -183,7 +181,7 @@ async def test_forget_that_is_carried_out_twice_leaves_nothing(tmp_path: Path) -
     await pipeline.publish(pipeline.names.commands, FORGET)
     await ended(pipeline)
     # As after a kill between the write of the modes and that of the command's change.
-    pipeline.issued = FakeJsonTable(IssuedCommands)
+    pipeline.lose_rows("issued")
     pipeline.topics.forget_acknowledged(1, [pipeline.names.commands])
     await ended(pipeline)
     assert state(pipeline) == (ModeDeclarations(), "[]", [])

@@ -1,7 +1,4 @@
-"""A kill between a record and what follows from it: words and vectors are those of the records in the end.
-
-At each kill the words are as the last commit has left them, or are committed just before, as other records may cause.
-"""
+"""A kill between a record and what follows from it: words and vectors are those of the records in the end."""
 
 from itertools import count
 from pathlib import Path
@@ -43,28 +40,25 @@ async def prepared(directory: Path) -> InMemoryPipeline:
     return pipeline
 
 
-async def killed(pipeline: InMemoryPipeline, topic: str, request: Json, after: int, *, committed: bool) -> bool:
+async def killed(pipeline: InMemoryPipeline, topic: str, request: Json, after: int) -> bool:
     """Run a pipeline until it has written `after` records after a request; return whether it has more to write."""
     async with pipeline.running():
         pipeline.topics.stop_after(None)
         await pipeline.publish(topic, request)
         pipeline.topics.stop_after(after)
         await pipeline.until(lambda: pipeline.topics.refused or not pipeline.topics.unacknowledged(topic))
-        if committed and not pipeline.commit.hold(HERE).locked():
-            await pipeline.commit.commit([HERE])
         is_interrupted = pipeline.topics.refused
     pipeline.topics.stop_after(None)
     return is_interrupted
 
 
-@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
 @pytest.mark.parametrize("name", INTERRUPTED)
-async def test_words_and_vectors_are_those_of_the_records(tmp_path: Path, name: str, committed: bool) -> None:
+async def test_words_and_vectors_are_those_of_the_records(tmp_path: Path, name: str) -> None:
     topic, request = INTERRUPTED[name]
     before = await prepared(tmp_path / "before")
     for after in count():
         pipeline = before.copy_to(tmp_path / f"killed-{after}")
-        is_interrupted = await killed(pipeline, f"memory.{topic}", request, after, committed=committed)
+        is_interrupted = await killed(pipeline, f"memory.{topic}", request, after)
         async with pipeline.running():
             await pipeline.topics.settled()
         assert_consistent(pipeline, HERE, tmp_path / f"fresh-{after}")

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents
 from tests.properties import scaled
@@ -97,9 +96,9 @@ class InspectedPipeline(InMemoryPipeline):
 
     words: SqliteLexicalIndex
 
-    def wire(self, words: SqliteLexicalIndex, commit: LexicalCommit | None = None) -> tuple[Agents, WorkerContext]:
+    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         self.words = words
-        return super().wire(words, commit)
+        return super().wire(words)
 
 
 async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) -> tuple[ActionRunner, list[str]]:

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from agents.rules.memory.versions import derive_memory_id
-from schemas.internal.changes import IssuedCommands
 from schemas.models.language import Profiles
 from schemas.state.memories import unsearchable_index_name
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
-from tests.fakes.tables.json_table import FakeJsonTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Lost
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
@@ -117,7 +115,7 @@ async def state(pipeline: InMemoryPipeline) -> Json:
 
 def words_of(pipeline: InMemoryPipeline) -> Json:
     """Return the contents of the lexical index on disk."""
-    words = SqliteLexicalIndex(pipeline.directory / "words")
+    words = SqliteLexicalIndex(pipeline.directory / "partitions")
     words.open(HERE)
     columns = words.memory_columns(HERE, "u1")
     modes = [kind.mode for kind in columns.kinds]
@@ -252,9 +250,9 @@ async def categories_after(pipeline: InMemoryPipeline) -> Json:
     async with pipeline.running():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(finished(pipeline), TIME_TO_END)
-    memories = [memory for memory in pipeline.memories.all() if memory.item]
-    named = {memory.text: [filed.name for filed in memory.item.categories] for memory in memories if memory.item}
-    words = SqliteLexicalIndex(pipeline.directory / "words")
+    memories = [one for one in pipeline.memories.all() if one.item]
+    named = {one.text: [filed.name for filed in one.item.categories] for one in memories if one.item}
+    words = SqliteLexicalIndex(pipeline.directory / "partitions")
     words.open(HERE)
     postings = words.category_postings(HERE, "u1//items", ["health", "body", "money"])
     words.close()
@@ -301,7 +299,7 @@ async def test_category_command_executed_twice_ends_in_the_same_state(tmp_path: 
     pipeline = await categorised(tmp_path, CATEGORY_COMMANDS[name])
     expected = await categories_after(pipeline)
     # As after a kill between the write of the categories and that of the command's change.
-    pipeline.issued = FakeJsonTable(IssuedCommands)
+    pipeline.lose_rows("issued")
     pipeline.topics.forget_acknowledged(1, [pipeline.names.commands])
     changes = len(pipeline.topics.records(pipeline.names.changes))
     assert await categories_after(pipeline) == expected

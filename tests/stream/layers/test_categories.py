@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.fakes.language_model import ONE_PROFILE
-from tests.fakes.tables.categories import FakeCategories
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import command_message
 
@@ -103,9 +102,9 @@ async def test_new_description_removes_and_adds_matching_items(pipeline: InMemor
 async def test_same_declaration_again_changes_nothing(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, DENTIST)
     first = await declare(pipeline)
-    writes = pipeline.categories.writes
+    stored = dict(pipeline.tables.rows("categories"))
     assert await declare(pipeline) == first
-    assert pipeline.categories.writes == writes
+    assert pipeline.tables.rows("categories") == stored
     without = (await pipeline.command("declare_category", name="health"))["result"]
     assert without["description"] == HEALTH
 
@@ -200,8 +199,8 @@ async def test_summary_follows_its_members_when_enough_of_them_are_new(pipeline:
 
 
 async def test_deployment_categories_are_in_every_scope_and_overridable(tmp_path: Path) -> None:
-    deployment = FakeCategories({"health": HEALTH, "travel": "flight, Lisbon"})
-    async with InMemoryPipeline(tmp_path, categories=deployment).running() as pipeline:
+    deployment = {"categories": {"health": HEALTH, "travel": "flight, Lisbon"}}
+    async with InMemoryPipeline(tmp_path, more_settings=deployment).running() as pipeline:
         for user in ("u1", "u2"):
             await remember_turns(pipeline, DENTIST, LISBON, scope={"user_id": user})
         await declare(pipeline, "travel", "hotels", user="u2")

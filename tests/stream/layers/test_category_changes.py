@@ -6,7 +6,6 @@ from typing import Any
 from schemas.internal.events import Embedded
 from schemas.messages.records import Outgoing
 from schemas.state.memories import CategoryAssignment, Memory
-from tests.fakes.tables.categories import FakeCategories
 from tests.worlds.consolidation import consolidate
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json
@@ -116,8 +115,8 @@ async def test_nothing_brings_a_deleted_category_back_but_a_declaration(pipeline
 
 
 async def test_deployment_category_can_be_deleted_and_renamed_in_a_scope(tmp_path: Path) -> None:
-    deployment = FakeCategories({"health": HEALTH, "money": MONEY})
-    async with InMemoryPipeline(tmp_path, categories=deployment).running() as pipeline:
+    deployment = {"categories": {"health": HEALTH, "money": MONEY}}
+    async with InMemoryPipeline(tmp_path, more_settings=deployment).running() as pipeline:
         for user in ("u1", "u2"):
             await remember_turns(pipeline, DENTIST, RENT, scope={"user_id": user})
         await run(pipeline, "delete_category", name="health")

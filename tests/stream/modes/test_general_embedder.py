@@ -20,7 +20,7 @@ async def by_builtin(directory: Path, *texts: str) -> InMemoryPipeline:
     async with pipeline.running():
         for text in texts:
             await remember_turn(pipeline, text)
-    pipeline.modes.complete = complete
+    pipeline.complete_modes = complete
     return pipeline
 
 
@@ -71,7 +71,7 @@ async def test_way_back_makes_no_vector_that_is_there_and_those_of_turns_since(t
         await pipeline.until(lambda: pipeline.memory("Crate 1 is in the hall.").embedding.space == digest(pipeline))
         await remember_turn(pipeline, "Crate 2 is in the hall.")
         assert await count_vectors(pipeline) == {BUILT_IN: 1, "general/tiny48": 2}
-    pipeline.modes.complete = back
+    pipeline.complete_modes = back
     requested = len(pipeline.topics.records(pipeline.names.remembered))
     async with pipeline.running():
         await pipeline.until(

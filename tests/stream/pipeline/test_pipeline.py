@@ -247,13 +247,13 @@ async def test_pipeline_finishes_after_a_restart(tmp_path: Path) -> None:
 
 async def test_unwritten_turn_is_processed_again_after_a_restart(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
-    pipeline.memories.outage = True
+    # No changelog takes a row in this life.
+    pipeline.tables._room = asyncio.Event().wait  # type: ignore[assignment]
     pipeline.index.down()
     async with pipeline.running():
         await pipeline.remember("Tea, please.")
         await pipeline.topics.until(lambda: any(pipeline.memories.all()))
     assert len(pipeline.topics.unacknowledged(pipeline.names.turns)) == 1
-    pipeline.memories.outage = False
     async with pipeline.running():
         found = await pipeline.retrieve("tea", read_after=0)
         assert [hit["text"] for hit in found["result"]["hits"]] == ["Tea, please."]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schemas.scope_models import bind_issued_scope, deployed_scope
+from schemas.scope_models import deployed_scope
 from tests.builders.scopes import AgentScope
-from tests.fakes.tables.json_table import FakeJsonTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 Json = dict[str, Any]
@@ -43,7 +42,7 @@ class AgentScopePipeline(InMemoryPipeline):
 
 @asynccontextmanager
 async def agent_pipeline(directory: Path) -> AsyncIterator[AgentScopePipeline]:
-    pipeline = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)), scope_model=AGENTS)
+    pipeline = AgentScopePipeline(directory, scope_model=AGENTS)
     async with pipeline.running():
         yield pipeline
 

@@ -1,85 +1,103 @@
-"""An erasure writes to each log with texts, and empties the log beside the lexical index."""
+"""An erasure writes to each log with texts, and empties the log beside the partition's database."""
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from schemas.failures import Unavailable
 from streams.flow.background.erasing import METER, EraseTexts
-from streams.flow.requests.events import notify_indexer
-from streams.flow.support.interrupted_words import InterruptedWords
-from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
+from streams.partition.database import PartitionDatabase, PartitionDatabases
 from streams.topics import topics_with_prefix
 from streams.wire.fillers import FILLER_VALUE
 from tests.fakes.publisher import FakePublisher
-from tests.fakes.tables.memories import FakeMemories
 
 TOPICS = topics_with_prefix("memory.")
 PARTITION = 2
 
 
 class BusyWords:
-    """An index that is in use for some calls."""
+    """An index whose log is in use for some calls."""
 
-    def __init__(self, busy: int = 0) -> None:
+    def __init__(self, database: PartitionDatabase, busy: int) -> None:
+        self._database = database
         self.busy = busy
-        self.calls: list[str] = []
-
-    def commit(self, partition: int) -> None:
-        """Note the call."""
-        self.calls.append(f"commit {partition}")
-
-    def rotate_unfinished(self, partition: int) -> None:
-        """Do nothing."""
+        self.truncated: list[bool] = []
+        """True for each call that found all writes committed."""
 
     def truncate(self, partition: int) -> None:
         """Note the call, or fail."""
+        assert partition == PARTITION
         if self.busy:
             self.busy -= 1
+            # What is written while the log is in use.
+            self._database.set_offset("turns", self.busy)
+            self._database.begin()
             raise Unavailable("in use")
-        self.calls.append(f"truncate {partition}")
+        self.truncated.append(not self._database.connection.in_transaction)
 
 
 class ErasingHarness:
     """An erasure with its parts."""
 
-    def __init__(self, busy: int = 0) -> None:
-        self.publisher, self.words, self.meters = FakePublisher(), BusyWords(busy), Meters()
+    def __init__(self, directory: Path, busy: int = 0) -> None:
+        self.publisher, self.meters = FakePublisher(), Meters()
+        self.databases = PartitionDatabases(directory)
+        self.words = BusyWords(self.databases.at(PARTITION), busy)
         self.tables: list[int] = []
-        notify = notify_indexer(self.publisher, TOPICS.remembered)
-        interrupted = InterruptedWords(FakeMemories(), self.words, notify)  # type: ignore[arg-type]
-        commit = LexicalCommit(self.words, self.meters, interrupted)  # type: ignore[arg-type]
+        commit = PartitionCommits(
+            self.databases, self.meters, memories="memories", send_row=self._send_row, flush_events=lambda: None
+        )
         self.erase = EraseTexts(TOPICS, self.publisher, self._erase_tables, self.words, commit, self.meters)
 
     async def _erase_tables(self, partition: int) -> None:
         self.tables.append(partition)
 
-
-async def test_each_log_with_texts_gets_a_filler_in_the_partition() -> None:
-    harness = ErasingHarness()
-    await harness.erase.erase(PARTITION)
-    filled = {out.topic for out in harness.publisher.sent}
-    assert filled == {TOPICS.turns, TOPICS.archive, *TOPICS.internal_events()}
-    assert {out.partition for out in harness.publisher.sent} == {PARTITION}
-    values = Counter(out.value for out in harness.publisher.sent)
-    assert values == {FILLER_VALUE: len(filled) - 1, None: 1}, "a compacted topic would keep a value for ever"
-    assert harness.tables == [PARTITION]
+    async def _send_row(self, *_row: object) -> asyncio.Future[int]:
+        raise NotImplementedError
 
 
-async def test_index_is_committed_before_its_log_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def filled(tmp_path: Path) -> ErasingHarness:
+    """An erasure of one partition that is done."""
+    harness = ErasingHarness(tmp_path)
+    asyncio.run(harness.erase.erase(PARTITION))
+    return harness
+
+
+def test_each_log_with_texts_gets_a_filler(filled: ErasingHarness) -> None:
+    topics = {out.topic for out in filled.publisher.sent}
+    assert topics == {TOPICS.turns, TOPICS.archive, *TOPICS.internal_events()}
+
+
+def test_fillers_are_in_the_partition(filled: ErasingHarness) -> None:
+    assert {out.partition for out in filled.publisher.sent} == {PARTITION}
+
+
+def test_filler_of_the_compacted_topic_is_a_tombstone(filled: ErasingHarness) -> None:
+    values = Counter(out.value for out in filled.publisher.sent)
+    assert values == {FILLER_VALUE: len(filled.publisher.sent) - 1, None: 1}, "it would keep a value for ever"
+
+
+def test_tables_of_the_partition_are_erased(filled: ErasingHarness) -> None:
+    assert filled.tables == [PARTITION]
+
+
+async def test_database_is_committed_before_its_log_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.flow.background.erasing.TRUNCATE_PAUSE_S", 0.0)
-    harness = ErasingHarness(busy=2)
+    harness = ErasingHarness(tmp_path, busy=2)
     await harness.erase.erase(PARTITION)
-    assert harness.words.calls == ["commit 2", "commit 2", "commit 2", "truncate 2"]
+    assert harness.words.truncated == [True]
 
 
-async def test_erasure_that_fails_is_late_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_erasure_that_fails_is_late_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.flow.background.erasing.TRUNCATE_PAUSE_S", 0.0)
-    harness = ErasingHarness(busy=15)
+    harness = ErasingHarness(tmp_path, busy=15)
     running = asyncio.create_task(harness.erase.run(lambda: [PARTITION], 0.01))
-    while not harness.words.calls.count("truncate 2"):
+    while not harness.words.truncated:
         await asyncio.sleep(0.001)
     running.cancel()
     assert len(harness.tables) >= 2

@@ -279,7 +279,7 @@ async def test_revoked_partition_does_not_end_reembedding(tmp_path: Path) -> Non
     for _ in range(20):
         await asyncio.sleep(0)
     with pytest.raises(KeyError):
-        words.applied(HERE)
+        words.has(HERE, "any")
     assert not running.done()
     running.cancel()
     worker.words.close()

@@ -1,20 +1,24 @@
 """The in-memory pipeline forgets no table: neither from one wiring to the next, nor in a copy."""
 
+import asyncio
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.watched_table import WatchedTable
+from streams.runtime.awaited_table import AwaitableTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
 def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """Return what outlives a worker by name: every table of its context, the vector index, and the log of jobs."""
-    _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "words"))
-    parts = {field.name: getattr(holder, field.name) for holder in (ctx, ctx.stores) for field in fields(holder)}
-    tables = {name: part for name, part in parts.items() if hasattr(part, "pending_writes")}
-    watched = {name: table._table if isinstance(table, WatchedTable) else table for name, table in tables.items()}
+    _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "partitions"))
+    parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
+    tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
+    watched = {name: one._table if isinstance(one, WatchedTable) else one for name, one in tables.items()}
     return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 
 
@@ -30,12 +34,42 @@ def test_every_wiring_has_the_same_stores(tmp_path: Path) -> None:
     assert [name for name, store in stores(pipeline).items() if store is not before[name]] == []
 
 
-def test_copy_of_a_stopped_worker_has_what_each_store_holds(tmp_path: Path) -> None:
+@pytest.fixture
+def marked(tmp_path: Path) -> InMemoryPipeline:
+    """A stopped worker with a row in each table: for that of memories a tombstone, which has no words."""
     pipeline = stopped(tmp_path / "before")
-    for store in stores(pipeline).values():
-        store.marked = True
-    copied = stores(pipeline.copy_to(tmp_path / "after"))
-    assert [name for name, store in copied.items() if not hasattr(store, "marked")] == []
+    for table in pipeline.tables.app.tables.values():
+        cast("AwaitableTable", table).write(0, "marked", b"removed")
+    asyncio.run(pipeline.commit.commit([0]))
+    return pipeline
+
+
+def test_copy_of_a_stopped_worker_has_the_rows_of_each_table(marked: InMemoryPipeline, tmp_path: Path) -> None:
+    tables = marked.copy_to(tmp_path / "after").tables
+    assert [name for name in tables.app.tables if "marked" not in tables.rows(name)] == []
+
+
+def test_copy_of_a_stopped_worker_goes_on_in_each_changelog(marked: InMemoryPipeline, tmp_path: Path) -> None:
+    assert marked.copy_to(tmp_path / "after").changelogs == marked.changelogs
+
+
+def test_next_life_has_what_was_committed(marked: InMemoryPipeline) -> None:
+    marked.tables.end()
+    marked.begin_life()
+    tables = marked.tables
+    assert [name for name in tables.app.tables if "marked" not in tables.rows(name)] == []
+
+
+def test_worker_that_lost_its_disk_has_what_the_changelogs_have(marked: InMemoryPipeline) -> None:
+    marked.lose_files("words")
+    tables = marked.tables
+    assert [name for name in tables.app.tables if "marked" not in tables.rows(name)] == []
+
+
+def test_copy_of_a_stopped_worker_has_its_vectors(tmp_path: Path) -> None:
+    pipeline = stopped(tmp_path / "before")
+    cast("Any", pipeline.index).marked = True
+    assert hasattr(pipeline.copy_to(tmp_path / "after").index, "marked")
 
 
 def test_copy_shares_no_store(tmp_path: Path) -> None:

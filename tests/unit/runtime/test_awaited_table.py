@@ -1,75 +1,115 @@
-"""Retries of changelog writes."""
+"""Rows of a table: in the database at once, in the changelog with the next commit."""
 
-import asyncio
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import faust
 import pytest
-from aiokafka.errors import MessageSizeTooLargeError
 
-from streams.runtime import awaited_table
-from streams.runtime.awaited_table import AwaitableTable
+from schemas.failures import RowTooLarge
+from streams.runtime.awaited_table import AwaitableTable, create_table
+from streams.runtime.partition_store import PARTITION_STORE
+from streams.topics import MAX_OUTPUT_BYTES
+
+CHANGELOG = "t-memories-changelog"
 
 
-class Changelog:
-    """In place of Faust's producer: records changelog writes; tests complete or fail them."""
+class Commits:
+    """Commits that note the rows and what is committed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.written: list[tuple[bytes, bytes]] = []
-        self.sent: list[asyncio.Future[None]] = []
-        monkeypatch.setattr(faust.Table, "send_changelog", self.send)
-        monkeypatch.setattr(awaited_table, "CHANGELOG_RETRY_S", 0.0)
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, str, bytes, bytes | None]] = []
+        self.committed: list[set[int]] = []
 
-    def send(self, _partition: int | None, key: bytes, value: bytes, *_: Any, **__: Any) -> asyncio.Future[None]:
-        self.written.append((key, value))
-        self.sent.append(asyncio.get_running_loop().create_future())
-        return self.sent[-1]
+    def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
+        """Note a row."""
+        self.rows.append((partition, changelog, key, value))
+
+    async def commit(self, partitions: Collection[int]) -> None:
+        """Note a commit."""
+        self.committed.append(set(partitions))
 
 
 @pytest.fixture
-def table() -> AwaitableTable:
-    return AwaitableTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"), name="t")
+def commits() -> Commits:
+    return Commits()
 
 
-async def test_failed_changelog_write_is_retried(monkeypatch: pytest.MonkeyPatch, table: AwaitableTable) -> None:
-    log = Changelog(monkeypatch)
-    table.send_changelog(0, b"k", b"v")
-    waiting = asyncio.ensure_future(table.pending_writes[0])
-    log.sent[0].set_exception(TimeoutError())
-    while len(log.sent) < 2:
-        await asyncio.sleep(0)
-    assert not waiting.done()
-    log.sent[1].set_result(None)
-    await waiting
-    assert log.written == [(b"k", b"v"), (b"k", b"v")]
+@pytest.fixture
+def table(tmp_path: Path, commits: Commits) -> AwaitableTable:
+    app: Any = faust.App("t", broker="kafka://nowhere:1", store=f"{PARTITION_STORE}://", datadir=str(tmp_path))
+    app.commits = commits
+    return create_table(app, "memories")
 
 
-async def test_old_write_is_not_retried_after_a_newer_one_of_its_key(
-    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
+def test_written_row_is_read_before_the_commit(table: AwaitableTable) -> None:
+    table.write(0, "k", b"v")
+    assert table.read(0, "k") == b"v"
+
+
+def test_deleted_row_is_gone_before_the_commit(table: AwaitableTable) -> None:
+    table.write(0, "k", b"v")
+    table.delete(0, "k")
+    assert table.read(0, "k") is None
+
+
+def test_rows_are_handed_to_the_commit_of_their_partition_in_order(table: AwaitableTable, commits: Commits) -> None:
+    table.write(0, "k", b"v")
+    table.write(1, "other", b"x")
+    table.delete(0, "k")
+    assert commits.rows == [(0, CHANGELOG, b"k", b"v"), (1, CHANGELOG, b"other", b"x"), (0, CHANGELOG, b"k", None)]
+
+
+async def test_pending_writes_are_the_commit_of_the_partitions_written_since(
+    table: AwaitableTable, commits: Commits
 ) -> None:
-    log = Changelog(monkeypatch)
-    table.send_changelog(0, b"k", b"old")
-    table.send_changelog(0, b"other", b"x")
-    table.send_changelog(0, b"k", b"new")
-    log.sent[0].set_exception(TimeoutError())
-    log.sent[1].set_result(None)
-    log.sent[2].set_result(None)
-    await asyncio.gather(*table.pending_writes)
-    assert log.written == [(b"k", b"old"), (b"other", b"x"), (b"k", b"new")]
+    table.write(0, "k", b"v")
+    table.write(1, "k", b"v")
+    for pending in table.pending_writes():
+        await pending
+    assert commits.committed == [{0, 1}]
 
 
-async def test_write_that_kafka_never_takes_fails_its_event(
-    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
-) -> None:
-    log = Changelog(monkeypatch)
-    table.send_changelog(0, b"k", b"large")
-    log.sent[0].set_exception(MessageSizeTooLargeError("too large"))
-    with pytest.raises(MessageSizeTooLargeError):
-        await asyncio.wait_for(asyncio.ensure_future(table.pending_writes[0]), 1)
-    assert log.written == [(b"k", b"large")]
+def test_nothing_is_pending_twice(table: AwaitableTable) -> None:
+    table.write(0, "k", b"v")
+    table.pending_writes()
+    assert table.pending_writes() == []
+
+
+def test_pending_write_that_nobody_awaits_commits_nothing(table: AwaitableTable, commits: Commits) -> None:
+    table.write(0, "k", b"v")
+    table.pending_writes()
+    assert commits.committed == []
+
+
+@pytest.fixture
+def refused(table: AwaitableTable) -> AwaitableTable:
+    """A table that has refused a row that Kafka would never take."""
+    table.write(0, "k", b"before")
+    table.pending_writes()
+    with pytest.raises(RowTooLarge):
+        table.write(0, "k", b"v" * MAX_OUTPUT_BYTES)
+    return table
+
+
+def test_row_too_large_leaves_the_former_one(refused: AwaitableTable) -> None:
+    assert refused.read(0, "k") == b"before"
+
+
+@pytest.mark.usefixtures("refused")
+def test_row_too_large_is_not_for_the_changelog(commits: Commits) -> None:
+    assert [value for *_, value in commits.rows] == [b"before"]
+
+
+def test_row_too_large_leaves_nothing_pending(refused: AwaitableTable) -> None:
+    assert refused.pending_writes() == []
 
 
 def test_changelog_accepts_the_largest_records(table: AwaitableTable) -> None:
     assert table.changelog_topic.config is not None
     assert table.changelog_topic.config["max.message.bytes"] == str(16 * 1024 * 1024)
+
+
+def test_changelog_is_compacted(table: AwaitableTable) -> None:
     assert table.changelog_topic.compacting

@@ -1,9 +1,10 @@
 """Copies of tables that other workers serve: what reaches the database, and when."""
 
 import asyncio
-import gc
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from schemas.messages.records import Record
+from schemas.state.memories import Memory
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.runtime import follow_copies
 from streams.runtime.awaited_table import create_table
-from streams.runtime.follow_copies import Rows
-from streams.runtime.kafka_app import copies_of, create_kafka_app
+from streams.runtime.kafka_app import copies_of, create_kafka_app, derive_rows
 from streams.runtime.partition_locks import PartitionLocks
+from streams.runtime.partition_store import databases_of
 from streams.settings import Settings
+from streams.tables.memory_table import index_rows
+from tests.builders.memories import made
 
 CHANGELOG = "memory.worker-memories-changelog"
 
@@ -54,34 +59,6 @@ class Log:
         return self._next
 
 
-class Derived:
-    """Notes what it gets."""
-
-    def __init__(self) -> None:
-        self.rows: dict[bytes, bytes | None] = {}
-        self.left: list[tuple[int, int | None]] = []
-        self.opened: list[int] = []
-        self.closed: list[int] = []
-        self.at = 0
-
-    def leave(self, partition: int, position: int | None) -> None:
-        self.left.append((partition, position))
-        self.at = self.at if position is None else position
-
-    def open(self, partition: int) -> None:
-        self.opened.append(partition)
-
-    def position(self, _partition: int) -> int:
-        return self.at
-
-    async def apply(self, _partition: int, rows: Rows, position: int) -> None:
-        self.rows |= rows
-        self.at = position
-
-    def close(self, partition: int) -> None:
-        self.closed.append(partition)
-
-
 async def _recover_nothing(*_: object) -> None:
     """Do nothing."""
 
@@ -94,8 +71,9 @@ class Keeper:
         self.app: Any = create_kafka_app(settings, "keeper")
         self.table = create_table(self.app, "memories")
         self.store: Any = self.table.data
-        self.copies, self.log, self.derived = copies_of(self.app), log, Derived()
-        self.copies.derived["memories"] = self.derived
+        self.copies, self.log = copies_of(self.app), log
+        self.derived: list[tuple[int, Mapping[bytes, bytes | None]]] = []
+        derive_rows(self.app, "memories", lambda *rows: self.derived.append(rows), lambda _: None)
         self._directory = directory
         self._running = asyncio.create_task(self.copies.run())
 
@@ -116,6 +94,14 @@ class Keeper:
         await self.keep([], served=[0])
         await self.app.partition_locks.acquire()
         self.store.rows(0)
+
+    def position(self) -> int:
+        """Return the offset after the last row of the copy."""
+        return int(databases_of(self.app).at(0).offset(CHANGELOG) or 0)
+
+    async def until_at(self, offset: int) -> None:
+        """Wait until the copy has all rows before an offset."""
+        await self.until(lambda: self.position() == offset)
 
     @property
     def rows(self) -> dict[bytes, bytes]:
@@ -155,25 +141,67 @@ async def keeper(tmp_path: Path, log: Log) -> AsyncIterator[Keeper]:
 async def test_copy_has_the_rows_of_the_changelog_and_its_offset(keeper: Keeper, log: Log) -> None:
     log.records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None)]
     await keeper.keep([0])
-    await keeper.until(lambda: keeper.derived.at == 4)
+    await keeper.until_at(4)
     assert keeper.rows == {b"a": b"3"}
-    assert keeper.derived.rows == {b"a": b"3", b"b": None}
-    assert keeper.store.persisted_offset(TP(CHANGELOG, 0)) == 3
     log.records.append((b"c", b"4"))
     await keeper.until(lambda: b"c" in keeper.rows)
 
 
-async def test_copy_goes_on_where_the_earlier_of_both_ended(keeper: Keeper, log: Log) -> None:
+async def test_rows_are_derived_by_partition_in_their_order(keeper: Keeper, log: Log) -> None:
+    log.records = [(b"a", b"1"), (b"b", None)]
+    await keeper.keep([0])
+    await keeper.until_at(2)
+    assert keeper.derived == [(0, {b"a": b"1", b"b": None})]
+
+
+async def test_copy_goes_on_where_it_ended(keeper: Keeper, log: Log) -> None:
     log.records = [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")]
     await keeper.serve()
-    keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 2)
-    # As after a restart.
+    keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 0)
+    keeper.store.commit(0)
     await keeper.keep([])
-    gc.collect()
-    keeper.derived.at = 1
     await keeper.keep([0])
-    await keeper.until(lambda: keeper.derived.at == 3)
+    await keeper.until_at(3)
     assert log.sought == [1]
+
+
+class Copied:
+    """A copy of memories with their words, and what another process reads of it."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper, words = keeper, SqliteLexicalIndex(databases_of(keeper.app))
+        derive_rows(keeper.app, "memories", partial(index_rows, words), words.drop)
+
+    async def keep(self) -> None:
+        """Keep the copy, with all records of the log."""
+        await self._keeper.keep([0])
+        await self._keeper.until_at(len(self._keeper.log.records))
+
+    def committed(self) -> tuple[set[bytes], set[str]]:
+        """Return the ids of the rows and of the words that are committed."""
+        path = databases_of(self._keeper.app).path(0)
+        with closing(sqlite3.connect(path)) as connection:
+            rows = {key for (key,) in connection.execute("SELECT key FROM rows_memories")}
+            return rows, {key for (key,) in connection.execute("SELECT memory_id FROM memories")}
+
+
+def row_of(memory: Memory) -> tuple[bytes, bytes | None]:
+    return memory.memory_id.encode(), memory.model_dump_json().encode()
+
+
+async def test_rows_and_words_of_a_copy_are_committed_together(keeper: Keeper, log: Log) -> None:
+    copied, memories = Copied(keeper), [made(text, number) for number, text in enumerate(("violin", "cello"))]
+    log.records = [row_of(memory) for memory in memories]
+    await copied.keep()
+    ids = {memory.memory_id for memory in memories}
+    assert copied.committed() == ({one.encode() for one in ids}, ids)
+
+
+async def test_forgotten_memory_has_no_words_in_a_copy(keeper: Keeper, log: Log) -> None:
+    copied, memory = Copied(keeper), made("violin", 0)
+    log.records = [row_of(memory), (memory.memory_id.encode(), b"forgotten")]
+    await copied.keep()
+    assert copied.committed() == ({memory.memory_id.encode()}, set())
 
 
 async def test_nothing_is_written_while_partitions_change_hands(keeper: Keeper, log: Log) -> None:
@@ -195,9 +223,9 @@ async def test_copy_whose_files_another_process_holds_is_not_opened(
     log.records = [(b"a", b"1")]
     await keeper.keep([0])
     await asyncio.sleep(0.05)
-    assert (keeper.store._views, keeper.derived.opened, keeper.copies.behind()) == ({}, [], {"0": None})
+    assert (keeper.store._views, keeper.copies.behind()) == ({}, {"0": None})
     other.close()
-    await keeper.until(lambda: keeper.derived.at == 1)
+    await keeper.until(lambda: keeper.derived)
     assert not other.try_copy(0)
 
 
@@ -223,19 +251,26 @@ async def test_copy_that_is_assigned_elsewhere_lets_go_of_its_files(keeper: Keep
 async def test_partition_that_was_served_goes_on_at_its_own_offset(keeper: Keeper, log: Log) -> None:
     log.records = [(b"a", b"1"), (b"b", b"2")]
     await keeper.serve()
-    keeper.store.rows(0).put(b"a", b"1")
-    keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 0)
+    keeper.store.apply_rows(TP(CHANGELOG, 0), {b"a": b"1"}, 0)
+    keeper.store.commit(0)
     await keeper.keep([0])
-    assert keeper.derived.left == [(0, 1)]
-    await keeper.until(lambda: keeper.derived.at == 2)
+    await keeper.until_at(2)
     assert log.sought == [1]
+
+
+async def test_uncommitted_rows_of_a_partition_that_was_served_are_read_again(keeper: Keeper, log: Log) -> None:
+    log.records = [(b"a", b"1"), (b"b", b"2")]
+    await keeper.serve()
+    keeper.store.apply_rows(TP(CHANGELOG, 0), {b"a": b"lost"}, 0)
+    await keeper.keep([0])
+    await keeper.until_at(2)
+    assert keeper.rows == {b"a": b"1", b"b": b"2"}
 
 
 async def test_partition_that_is_another_workers_is_no_copy(keeper: Keeper) -> None:
     await keeper.serve()
-    keeper.store.set_persisted_offset(TP(CHANGELOG, 0), 0)
     await keeper.keep([])
-    assert (keeper.derived.left, keeper.store._views) == ([(0, None)], {})
+    assert keeper.store._views == {}
 
 
 async def test_copy_that_is_served_from_now_on_stays_open(keeper: Keeper) -> None:
@@ -245,14 +280,13 @@ async def test_copy_that_is_served_from_now_on_stays_open(keeper: Keeper) -> Non
     await keeper.keep([], served=[0])
     assert keeper.store.rows(0) is database
     assert keeper.copies.behind() == {}
-    assert keeper.derived.closed == [0]
 
 
 async def test_copy_that_is_kept_no_longer_is_closed(keeper: Keeper) -> None:
     await keeper.keep([0])
     await keeper.until(lambda: keeper.copies.ready() == {0})
     await keeper.keep([])
-    assert (keeper.store._views, keeper.derived.closed) == ({}, [0])
+    assert keeper.store._views == {}
 
 
 async def test_complete_copies_that_are_due_have_the_worker_join_again(keeper: Keeper, log: Log) -> None:
@@ -280,4 +314,4 @@ async def test_outage_of_kafka_is_waited_for(keeper: Keeper, log: Log, monkeypat
     monkeypatch.setattr(follow_copies, "open_log_reader", connect)
     log.records = [(b"a", b"1")]
     await keeper.keep([0])
-    await keeper.until(lambda: keeper.derived.at == 1)
+    await keeper.until(lambda: keeper.derived)

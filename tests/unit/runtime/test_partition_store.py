@@ -18,7 +18,7 @@ ROWS = 5_000
 
 CHANGELOG_0 = TP("changelog", 0)
 
-FILE = "words-0.sqlite"
+FILE = "partition-0.sqlite"
 
 
 class ProcessEnded(Exception):
@@ -30,7 +30,7 @@ def _table(directory: Path) -> AwaitableTable:
         raise ProcessEnded
 
     app: Any = faust.App("t", broker="kafka://nowhere:1", store=f"{PARTITION_STORE}://", datadir=str(directory))
-    app.databases = PartitionDatabases(directory / "words", end)
+    app.databases = PartitionDatabases(directory / "partitions", end)
     return create_table(app, "memories")
 
 
@@ -55,8 +55,9 @@ def written(tmp_path: Path) -> Path:
     store: Any = table.data
     store.rows(0).apply((_key(number).encode(), repr(range(number)).encode() * 20) for number in range(ROWS))
     store.set_persisted_offset(CHANGELOG_0, ROWS)
+    store.commit(0)
     _close(table)
-    return tmp_path / "words" / FILE
+    return tmp_path / "partitions" / FILE
 
 
 def _scan(table: AwaitableTable) -> None:
@@ -129,7 +130,7 @@ def test_rows_and_offset_are_durable_together(tmp_path: Path) -> None:
     store.commit(0)
     table.rows(0).put(b"lost", b"1")
     store.set_persisted_offset(CHANGELOG_0, 8)
-    databases_of(table.app).abandon(0)
+    databases_of(table.app).close(0)
     again = _table(tmp_path)
     assert list(again.scan(0)) == [(b"kept", b"1")]
     assert _persisted(again) == 7
@@ -147,7 +148,7 @@ def test_write_to_a_full_disk_is_unavailable_until_the_partition_is_opened_again
         table.rows(0).put(b"k", b"v" * 100_000)
     with pytest.raises(Unavailable, match="open the partition again"):
         table.rows(0).put(b"k", b"v")
-    databases_of(table.app).abandon(0)
+    databases_of(table.app).close(0)
     again = _table(tmp_path)
     again.rows(0).put(b"k", b"v" * 100_000)
     assert again.read(0, "before") == b"1"

@@ -85,12 +85,13 @@ async def test_recovery_writes_rows_and_their_offset(tmp_path: Path) -> None:
         assert worker.store.persisted_offset(CHANGELOG) == 5
 
 
-async def test_released_table_is_whole_at_its_next_owner(tmp_path: Path) -> None:
+async def test_next_owner_has_what_was_committed(tmp_path: Path) -> None:
     with closing(Worker(tmp_path)) as first, closing(Worker(tmp_path)) as second:
         await first.take(0, 1)
         put(first.table, 0, "mine")
         put(first.table, 1, "other")
         first.store.set_persisted_offset(CHANGELOG, 17)
+        first.store.commit(0)
         await first.give_up(keeps=(1,))
         assert first.closed == [0]
         await second.take(0)
@@ -103,6 +104,7 @@ async def test_recovery_waits_for_the_last_owner(tmp_path: Path) -> None:
     with closing(Worker(tmp_path)) as first, closing(Worker(tmp_path)) as second:
         await first.take(0)
         put(first.table, 0, "k")
+        first.store.commit(0)
         second.locks.assign([0])
         second.recovery.add_active(second.table, CHANGELOG)
         waiting = asyncio.create_task(second.recovery._wait(asyncio.sleep(0)))

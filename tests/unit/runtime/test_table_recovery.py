@@ -50,14 +50,14 @@ class Worker:
     """A life of a worker with one table of one partition."""
 
     def __init__(self, directory: Path, changelog: Changelog) -> None:
-        app = faust.App(
+        app: Any = faust.App(
             "t",
             broker="kafka://nowhere:1",
             store=f"{PARTITION_STORE}://",
             datadir=str(directory),
             TableManager=FastStartTables,
         )
-        app.producer = changelog  # type: ignore[assignment]
+        app.producer, app.derive = changelog, {}
         self._changelog, self._table = changelog, create_table(app, "memories")
         self.store: Any = self._table.data
         self.tp = TP("t-memories-changelog", 0)

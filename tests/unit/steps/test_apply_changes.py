@@ -1,7 +1,6 @@
 """`ApplyChanges`: a change is applied once, answered after its events, and resumed after a kill."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -176,20 +175,6 @@ async def test_change_of_another_scope_changes_nothing(worker: RememberSteps) ->
 
 
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
-async def test_change_cut_off_before_its_events_sends_them_on_redelivery(worker: RememberSteps, made: Change) -> None:
-    memory = await worker.say_embedded("violin", 0, mode="code")
-    worker.words.commit(HERE)
-    assert sum(memory is not None for memory, _ in worker.remember.changed(made)) == 1
-    worker.words.open(HERE)
-    answer = await worker.apply(made)
-    assert answer["moved"] + answer["forgotten"] == 1
-    assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
-    published = {one.memory_id: one.embedding.place for one in worker.remembered_memories()}
-    published |= {one.memory_id: one.places[0] for one in worker.forgotten_events()}
-    assert published == {memory.memory_id: memory.embedding.place}
-
-
-@pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
 async def test_answered_change_is_in_the_index_of_the_next_worker(worker: RememberSteps, made: Change) -> None:
     """It is redelivered there later than the first requests are answered."""
     await worker.say_embedded("violin", 0, mode="code")
@@ -198,18 +183,6 @@ async def test_answered_change_is_in_the_index_of_the_next_worker(worker: Rememb
     assert len(worker.publisher.replies) == 1
     worker.words.open(HERE)  # What was not committed is gone.
     assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
-
-
-async def test_forgotten_turn_without_words_is_told_to_those_that_learned_of_it(worker: RememberSteps) -> None:
-    """Remembered and forgotten between two commits of the words, and killed before the event."""
-    forgotten = worker.say("violin", 0, mode="code")
-    worker.memories.forget(HERE, forgotten.memory_id)
-    worker.words.open(HERE)
-    await worker.apply(FORGET)
-    told = [json.loads(out.value or b"") for out in worker.publisher.to(TOPICS.learned)]
-    assert [(one["memory_id"], one["scope"], one["memory"]) for one in told] == [
-        (forgotten.memory_id, FORGET.scope.model_dump(), None)
-    ]
 
 
 async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: RememberSteps) -> None:
@@ -224,16 +197,6 @@ async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: Reme
     assert (turn.content, turn.metadata) == (FORGOTTEN_TEXT, {})
     assert identify_turn(turn, moment_of(left.timestamp_ms)).memory_id == forgotten.memory_id
     assert left.offset == forgotten.latest
-
-
-async def test_interrupted_forget_removes_the_turn_from_the_archive(worker: RememberSteps) -> None:
-    """The worker was killed behind the table: what the turn was is not known any more."""
-    forgotten = worker.say("violin", 0, mode="code")
-    worker.memories.forget(HERE, forgotten.memory_id)
-    await worker.apply(FORGET)
-    assert [(out.key, out.value) for out in worker.publisher.to(TOPICS.archive)] == [
-        (forgotten.memory_id.encode(), None)
-    ]
 
 
 async def test_change_that_forgets_nothing_leaves_the_archive_alone(worker: RememberSteps) -> None:

@@ -45,15 +45,14 @@ async def test_redelivered_correction_is_answered_again_and_counted_once(worker:
     assert corrected(worker) == 1
 
 
-async def test_correction_is_not_answered_before_its_count_is_safe(worker: RememberSteps) -> None:
+async def test_correction_is_not_answered_before_its_commit(worker: RememberSteps) -> None:
     memory = await classified(worker)
-    worker.interactions.pending_writes()
-    worker.interactions.held = True
+    writing = await worker.ctx.commit.begin(HERE)
     applying = asyncio.create_task(worker.apply(correction(memory)))
     for _ in range(50):
         await asyncio.sleep(0)
     assert worker.publisher.replies == []
-    worker.interactions.held = False
+    writing.finish([])
     assert (await applying)["interaction_mode"] == "LEARNING"
 
 

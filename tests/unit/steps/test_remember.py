@@ -61,7 +61,7 @@ async def test_model_mode_moves_a_memory_and_counts_disagreement(worker: Remembe
     assert worker.publisher.to(TOPICS.remembered)[0].key == b"u1"
     assert worker.usage("model_modes", agrees="false") == 1
     assert worker.usage("model_modes", agrees="true") == 1
-    assert worker.words.applied(HERE)[TOPICS.understood] == 3
+    assert worker.applied(TOPICS.understood) == 3
 
 
 async def test_unreadable_event_is_a_dead_letter_and_skipped(worker: RememberSteps) -> None:
@@ -72,12 +72,13 @@ async def test_unreadable_event_is_a_dead_letter_and_skipped(worker: RememberSte
     assert [out.value for out in worker.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
 
 
-async def test_nothing_is_settled_before_the_lexical_commit(worker: RememberSteps, tmp_path: Path) -> None:
+async def test_begun_change_is_not_durable_before_its_commit(worker: RememberSteps, tmp_path: Path) -> None:
     await run_step(worker.turns, record(turn_fields("violin", turn_id="t"), offset=0))
     await (await worker.changes.begin(event_record(MOVE, TOPICS.changes, 7)))
     again = SqliteLexicalIndex(tmp_path)
     again.open(HERE)
-    assert again.applied(HERE) == {TOPICS.turns: 1}, "the settled record, but not the begun one"
+    offsets = again.databases.at(HERE).offsets()
+    assert (offsets.get(TOPICS.turns), offsets.get(TOPICS.changes)) == (1, None), "the settled record alone"
     assert again.memory_columns(HERE, "u1").documents == 1
     again.close()
 

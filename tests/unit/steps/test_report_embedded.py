@@ -46,7 +46,9 @@ async def report_of(worker: RememberSteps, memory: Memory, **fields: Any) -> Rep
 def reporter(worker: RememberSteps, remember: Any = None) -> ReportEmbedded:
     """Return the reporter of a worker."""
     agent = remember or worker.remember
-    return ReportEmbedded(lambda _: agent, worker.stores, worker.publisher, TOPICS, worker.meters, worker.ctx.recent)
+    return ReportEmbedded(
+        lambda _: agent, worker.ctx.commit, worker.publisher, TOPICS, worker.meters, worker.ctx.recent
+    )
 
 
 def reader(worker: RememberSteps, recent: RecentEvents) -> RememberEvents:
@@ -55,6 +57,7 @@ def reader(worker: RememberSteps, recent: RecentEvents) -> RememberEvents:
         EventReader(MEMORY_EVENTS, worker.ctx.replies, recent=recent),
         lambda _: worker.remember,
         worker.stores,
+        worker.ctx.commit,
         worker.publisher,
         TOPICS,
         worker.meters,

@@ -185,7 +185,7 @@ def test_reference_names_every_topic() -> None:
 def test_reference_names_every_table(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, _env_file=None)
     app = create_kafka_app(settings, "w")
-    words = SqliteLexicalIndex(tmp_path / "words")
+    words = SqliteLexicalIndex(tmp_path / "partitions")
     build_context(app, settings, words, FakePublisher(), Meters(), Foreground(), shipped_pipelines())
     tables = (DOCS / "reference.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
     assert set(app.tables) == set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))

@@ -16,7 +16,7 @@ def work(done: list[int], places: int) -> Generator[None, None, str]:
 
 async def test_some_places_are_passed_at_a_stretch() -> None:
     done: list[int] = []
-    running = asyncio.create_task(in_slices(work(done, 10), list))
+    running = asyncio.create_task(in_slices(work(done, 10)))
     await asyncio.sleep(0)
     assert len(done) == PLACES_PER_SLICE
     assert await running == "all"
@@ -25,7 +25,7 @@ async def test_some_places_are_passed_at_a_stretch() -> None:
 async def test_slices_are_short_while_requests_are_under_way_and_wait_for_them() -> None:
     foreground, done = Foreground(), list[int]()
     request = foreground.enter()
-    running = asyncio.create_task(in_slices(work(done, 3), list, foreground))
+    running = asyncio.create_task(in_slices(work(done, 3), foreground))
     await asyncio.sleep(0)
     assert len(done) == 1
     assert await running == "all", "a backlog keeps a share of the time"

@@ -25,7 +25,7 @@ def _damage(file: Path) -> None:
 
 
 def _index(directory: Path, ended: list[int]) -> SqliteLexicalIndex:
-    index = SqliteLexicalIndex(directory / "words", lambda: ended.append(1))
+    index = SqliteLexicalIndex(directory / "partitions", lambda: ended.append(1))
     index.open(0)
     return index
 
@@ -36,25 +36,26 @@ def test_damage_that_shows_in_use_sets_the_file_aside_and_ends_the_process(tmp_p
     memories = [made(f"word{number}", number) for number in range(300)]
     for memory in memories:
         index.put(0, LexicalDocument(memory))
+    index.databases.at(0).set_offset("turns", 300)
     index.close()
-    _damage(tmp_path / "words" / "words-0.sqlite")
+    _damage(tmp_path / "partitions" / "partition-0.sqlite")
     index = _index(tmp_path, ended)
     with pytest.raises(Unavailable):
         index.postings(0, memories[0].index_name, [f"word{number}" for number in range(300)])
     assert ended == [1]
-    assert [name.startswith("words-0.sqlite.damaged-") for name in StoresSetAside(tmp_path).names()] == [True]
+    assert [name.startswith("partition-0.sqlite.damaged-") for name in StoresSetAside(tmp_path).names()] == [True]
     fresh = _index(tmp_path, ended)
-    assert not fresh.applied(0)
+    assert fresh.databases.at(0).offset("turns") is None
     assert not fresh.has(0, "memory")
 
 
 def test_damage_at_opening_and_a_directory_in_place_of_the_file_are_set_aside(tmp_path: Path) -> None:
-    words, ended = tmp_path / "words", [0]
+    words, ended = tmp_path / "partitions", [0]
     words.mkdir()
-    (words / "words-0.sqlite").write_bytes(b"garbage" * 4096)
+    (words / "partition-0.sqlite").write_bytes(b"garbage" * 4096)
     _index(tmp_path, ended).close()
-    (words / "words-0.sqlite").unlink()
-    (words / "words-0.sqlite").mkdir()
+    (words / "partition-0.sqlite").unlink()
+    (words / "partition-0.sqlite").mkdir()
     _index(tmp_path, ended).close()
     assert len(StoresSetAside(tmp_path).names()) == 1
     assert ended == [0]
@@ -65,7 +66,7 @@ def test_file_that_cannot_be_opened_for_another_reason_is_kept(tmp_path: Path, m
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
     ended: list[int] = []
     _index(tmp_path, ended).close()
-    file = tmp_path / "words" / "words-0.sqlite"
+    file = tmp_path / "partitions" / "partition-0.sqlite"
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")

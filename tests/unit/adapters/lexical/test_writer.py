@@ -7,7 +7,7 @@ import pytest
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, ensure_words
+from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, are_words_complete, ensure_words
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.partition.database import PartitionDatabase
@@ -25,7 +25,7 @@ def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
     database = PartitionDatabase(tmp_path / "words.sqlite")
     writer, reader = halves(database)
     writer.put(LexicalDocument(made("violin", 0)))
-    writer.commit()
+    database.commit()
     writer.put(LexicalDocument(made("harbour", 1)))
     assert reader.memory_columns("ana").documents == 2
     [pages] = database.execute("PRAGMA page_count").fetchone()
@@ -34,9 +34,9 @@ def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
         writer.put(LexicalDocument(made(" ".join(f"word{n}" for n in range(5000)), 2)))
     assert failure.value.__cause__ is not None
     for call in (
-        writer.commit,
+        database.commit,
         lambda: writer.put(LexicalDocument(made("tram", 3))),
-        lambda: writer.set_applied("turns", 4),
+        lambda: database.set_offset("turns", 4),
     ):
         with pytest.raises(Unavailable):
             call()
@@ -83,13 +83,13 @@ def test_words_of_an_older_version_are_replaced(tmp_path: Path) -> None:
     database = PartitionDatabase(path)
     writer, _ = halves(database)
     writer.put(LexicalDocument(made("violin")))
-    writer.set_applied("turns", 7)
-    writer.commit()
-    database.execute("UPDATE progress SET next_offset = ? WHERE topic = 'words version'", (SCHEMA_VERSION - 1,))
+    database.commit()
+    database.execute("UPDATE offsets SET next_offset = ? WHERE log = 'lexical index'", (SCHEMA_VERSION - 1,))
     database.close()
     database = PartitionDatabase(path)
     _, reader = halves(database)
-    assert (reader.applied(), reader.memory_columns("ana").documents) == ({}, 0)
+    assert reader.memory_columns("ana").documents == 0
+    assert not are_words_complete(database)
     database.close()
 
 

@@ -39,7 +39,7 @@ class MapHarness(RetrievalHarness):
     """`DrawMap` beside `Retrieve`."""
 
     def __init__(self, directory: Path) -> None:
-        words = SqliteLexicalIndex(directory / "words")
+        words = SqliteLexicalIndex(directory / "partitions")
         words.open(0)
         self.index = SlowIndex()
         super().__init__(words, self.index)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from agents.memory.recovery import find_removed_but_indexed
 from schemas.internal.events import Learned, Remembered
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
@@ -116,15 +115,3 @@ def test_forgetting_an_item_forgets_items_merged_into_it(harness: ItemsHarness) 
     assert harness.items() == {}
     harness.say("I am allergic to nuts.", 1)
     assert harness.items() == {}
-
-
-def test_unpublished_removals_are_found_in_the_lexical_index(harness: ItemsHarness) -> None:
-    harness.say(FLY, 1)
-    [item] = harness.items().values()
-    harness.words.commit(HERE)
-    harness.say(PLAIN, 1, offset=2)
-    harness.words.open(HERE)  # Uncommitted writes are lost.
-    events = [
-        event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
-    ]
-    assert [event.memory_id for event in events] == [item.memory_id]

@@ -194,17 +194,6 @@ def test_stale_memories_wait_and_nothing_follows_at_once(harness: ChangesHarness
     assert harness.modes_of(harness.code1, harness.code2) == ["code", "code"]
 
 
-def test_memories_that_a_killed_worker_stored_without_their_words_are_changed(harness: ChangesHarness) -> None:
-    harness.words.open(PARTITION)
-    assert set(harness.change(action="filter", mode="code")) == {harness.code1, harness.code2}
-
-
-def test_another_users_memories_without_their_words_are_not_changed(harness: ChangesHarness) -> None:
-    harness.words.open(PARTITION)
-    change = Change(scope=Scope(user_id="u2", project_id="p1"), action="filter", mode="code")
-    assert list(harness.steps(change)) == []
-
-
 def test_vector_in_flight_is_asked_for_again_where_another_space_is_due(harness: ChangesHarness) -> None:
     harness.change(action="move", memory_id=harness.general, to="code")
     events = harness.change(action="stale", mode="code")

@@ -6,7 +6,6 @@ import pytest
 
 from agents.memory.claims import ResolveClaims
 from agents.memory.items import KeepItems, MemoryEvent
-from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
 from agents.memory.slices import finish
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
@@ -215,18 +214,3 @@ def test_redelivery_publishes_an_interrupted_withdrawal(harness: SupersedeHarnes
     events = harness.apply()
     assert [event.memory_id for event in events if isinstance(event, Forgotten)] == [harness.event.memory.memory_id]
     assert harness.apply() == events
-
-
-def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> None:
-    harness.apply()
-    harness.words.commit(HERE)
-    harness.supersede.withdraw(harness.event.memory, harness.event.sources)
-    harness.words.open(HERE)  # Uncommitted writes are lost.
-    events = [
-        event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
-    ]
-    assert [event.memory_id for event in events] == [harness.event.memory.memory_id]
-    for event in events:
-        harness.words.remove(HERE, event.memory_id)
-    list(repair_superseded_flags(harness.stores.memories, harness.stores.words))
-    assert harness.current_texts == {turn.text for turn in harness.turns}

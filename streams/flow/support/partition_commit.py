@@ -1,0 +1,180 @@
+"""Makes what was written to a partition durable: its events first, then its changelogs, then its database.
+
+Enters: the rows that tables write, and when the events that follow from them are in Kafka. Leaves: after a commit the
+rows in the changelogs, then rows, lexical index and offsets in one transaction of the database. Guaranteed: no row of
+a memory is durable anywhere before the events that follow from it. So what a killed worker leaves of a record is done,
+and skipped when the record is delivered again; or it is not there, and done again.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from streams.flow.support.backoff import until_available
+from streams.observability.metrics import Meters
+from streams.partition.database import PartitionDatabase, PartitionDatabases
+
+COMMIT_INTERVAL_S = 0.1
+"""Between two commits of a flood. Acknowledgements wait for them, readers and replies to turns do not."""
+
+STORAGE_TIMEOUT_S = 30.0
+"""How long a write to the local disk is retried. A full disk may be cleared; a broken one needs a restart."""
+
+SendRow = Callable[[str, int, bytes, bytes | None], Awaitable[Awaitable[int]]]
+"""Hands a row to a topic's partition; returns an awaitable of its offset, however long that takes."""
+
+
+class Writing:
+    """Writes to a partition whose events are not all in Kafka: its next commit waits for them."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: "_State") -> None:
+        self._state = state
+
+    def finish(self, sent: Sequence[Awaitable[object]]) -> "asyncio.Future[None]":
+        """Let commits go on once these events are in Kafka; return that moment. To be called once."""
+        return asyncio.ensure_future(self._finish(sent))
+
+    async def _finish(self, sent: Sequence[Awaitable[object]]) -> None:
+        try:
+            if not self._state.is_open.is_set():
+                self._state.flush_events()
+            for event in sent:
+                await event
+        finally:
+            self._state.leave()
+
+
+class _State:
+    """The commit of one partition."""
+
+    def __init__(self, flush_events: Callable[[], None]) -> None:
+        self.flush_events = flush_events
+        self.rows: list[tuple[str, bytes, bytes | None]] = []
+        """Rows that the changelogs lack, in the order of their writing: topic, key and value."""
+        self.is_open = asyncio.Event()
+        """Set while writes may begin."""
+        self.is_open.set()
+        self.is_idle = asyncio.Event()
+        """Set while all events are in Kafka."""
+        self.is_idle.set()
+        self.committing = asyncio.Lock()
+        self.next: asyncio.Task[None] | None = None
+        """The commit that has not begun."""
+        self._writing = 0
+
+    def enter(self) -> Writing:
+        self._writing += 1
+        self.is_idle.clear()
+        return Writing(self)
+
+    def leave(self) -> None:
+        self._writing -= 1
+        if not self._writing:
+            self.is_idle.set()
+
+
+class PartitionCommits:
+    """The commits of the partitions of one worker."""
+
+    def __init__(
+        self,
+        databases: PartitionDatabases,
+        meters: Meters,
+        *,
+        memories: str,
+        send_row: SendRow,
+        flush_events: Callable[[], None],
+    ) -> None:
+        """`memories` is the changelog of memories; `flush_events` has the events that were sent written at once."""
+        self._memories = memories
+        self._databases = databases
+        self._meters = meters
+        self._send_row = send_row
+        self._flush_events = flush_events
+        self._states: defaultdict[int, _State] = defaultdict(lambda: _State(self._flush_events))
+
+    def arrive(self, partition: int) -> None:
+        """Forget what was written and not committed when the partition left."""
+        self._states.pop(partition, None)
+
+    async def begin(self, partition: int) -> Writing:
+        """Return what the writes of a record and their events belong to, after a commit that is under way.
+
+        To be finished. Whoever begins in several partitions does so in the order of their numbers.
+        """
+        state = self._states[partition]
+        while not state.is_open.is_set():
+            await state.is_open.wait()
+        return state.enter()
+
+    def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
+        """Note a row that was written to the database, for its changelog."""
+        self._states[partition].rows.append((changelog, key, value))
+
+    def applied(self, partition: int, topic: str) -> int:
+        """Return the offset after the last record of a topic that is applied."""
+        return self._databases.at(partition).offset(topic) or 0
+
+    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
+        """Count all records before an offset as applied; durable with the next commit."""
+        self._databases.at(partition).set_offset(topic, next_offset)
+
+    async def commit(self, partitions: Collection[int]) -> None:
+        """Make durable what was written to these partitions.
+
+        Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
+        """
+        commits = [self._next(partition) for partition in set(partitions)]
+        if len(commits) == 1:
+            await asyncio.shield(commits[0])
+        elif commits:
+            await asyncio.gather(*map(asyncio.shield, commits))
+
+    def _next(self, partition: int) -> "asyncio.Task[None]":
+        """Return the next commit of a partition: all that wait for it share it."""
+        state = self._states[partition]
+        if state.next is None:
+            state.next = asyncio.create_task(self._commit(partition, state))
+        return state.next
+
+    async def _commit(self, partition: int, state: _State) -> None:
+        async with state.committing:
+            state.next = None
+            state.is_open.clear()
+            try:
+                if not state.is_idle.is_set():
+                    self._flush_events()
+                    await state.is_idle.wait()
+                database = self._databases.at(partition)
+                # Agents that begin nothing may write meanwhile.
+                while state.rows:
+                    await self._write_rows(partition, state, database)
+                if self._databases.is_open(partition, database):
+                    await until_available(_async(database.commit), "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+            finally:
+                state.is_open.set()
+
+    async def _write_rows(self, partition: int, state: _State, database: PartitionDatabase) -> None:
+        """Write the rows to their changelogs; the offsets after them are part of the commit.
+
+        Those of memories come last: a record whose memory is recovered is not handled again. All of them are written,
+        in their order, as a kill may leave the first ones.
+        """
+        rows, state.rows = state.rows, []
+        for are_last in (False, True):
+            sent = [
+                (topic, await self._send_row(topic, partition, key, value))
+                for topic, key, value in rows
+                if (topic == self._memories) == are_last
+            ]
+            for topic, written in sent:
+                database.set_offset(topic, max(database.offset(topic) or 0, await written + 1))
+
+
+def _async(call: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    async def called() -> None:
+        call()
+
+    return called
