@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import faust
 import pytest
@@ -30,7 +30,7 @@ def _table(directory: Path) -> AwaitableTable:
         raise ProcessEnded
 
     app: Any = faust.App("t", broker="kafka://nowhere:1", store=f"{PARTITION_STORE}://", datadir=str(directory))
-    app.databases = PartitionDatabases(directory / "partitions", end)
+    app.databases, app.derive = PartitionDatabases(directory / "partitions", end), {}
     return create_table(app, "memories")
 
 
@@ -135,6 +135,24 @@ def test_rows_and_offset_are_durable_together(tmp_path: Path) -> None:
     assert list(again.scan(0)) == [(b"kept", b"1")]
     assert _persisted(again) == 7
     _close(again)
+
+
+def test_rows_of_a_changelog_are_derived_before_they_replace_others(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    app, store = cast("Any", table.app), cast("Any", table.data)
+    derived: list[tuple[bytes | None, dict[bytes, bytes | None]]] = []
+    app.derive = {"memories": lambda partition, rows: derived.append((table.read(partition, "k"), rows))}
+    store.rows(0).put(b"k", b"old")
+    store.apply_rows(CHANGELOG_0, {b"k": b"new"}, 4)
+    assert derived == [(b"old", {b"k": b"new"})]
+    _close(table)
+
+
+def test_rows_of_a_changelog_have_its_offset(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    cast("Any", table.data).apply_rows(CHANGELOG_0, {b"k": b"v"}, 4)
+    assert _persisted(table) == 4
+    _close(table)
 
 
 def test_write_to_a_full_disk_is_unavailable_until_the_partition_is_opened_again(tmp_path: Path) -> None:

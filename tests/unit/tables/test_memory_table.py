@@ -1,10 +1,14 @@
 """The table of memories: records and tombstones."""
 
+from pathlib import Path
+
 import faust
 import pytest
 
-from schemas.state.memories import MemoryExcerpt, VectorLocation
-from streams.tables.memory_table import MemoryTable
+from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.partition.database import PartitionDatabases
+from streams.tables.memory_table import MemoryTable, index_rows
 from tests.builders.memories import made
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.table_store import dict_store
@@ -62,3 +66,37 @@ def test_forgotten_record_has_no_excerpt(table: MemoryTable) -> None:
         store.put(0, memory)
         store.forget(0, memory.memory_id, LOCATION)
         assert store.excerpt(0, memory.memory_id) is None
+
+
+def rows_of(*memories: Memory) -> dict[bytes, bytes | None]:
+    """Return the rows of a changelog."""
+    return {memory.memory_id.encode(): memory.model_dump_json().encode() for memory in memories}
+
+
+def test_words_of_recovered_rows_are_written(words: SqliteLexicalIndex) -> None:
+    memory = made("violin", 0)
+    index_rows(words, 0, rows_of(memory))
+    assert words.has(0, memory.memory_id)
+
+
+@pytest.mark.parametrize("value", [b"forgotten", b"removed", None])
+def test_words_of_a_recovered_tombstone_are_removed(words: SqliteLexicalIndex, value: bytes | None) -> None:
+    memory = made("violin", 0)
+    index_rows(words, 0, rows_of(memory))
+    index_rows(words, 0, {memory.memory_id.encode(): value})
+    assert not words.has(0, memory.memory_id)
+
+
+def test_words_of_a_partition_that_is_not_open_are_opened(words: SqliteLexicalIndex) -> None:
+    memory = made("violin", 0)
+    index_rows(words, 1, rows_of(memory))
+    assert words.has(1, memory.memory_id)
+
+
+def test_incomplete_index_gets_no_words_of_recovered_rows(tmp_path: Path) -> None:
+    """It is rebuilt from the table, where the rows are."""
+    words, memory = SqliteLexicalIndex(PartitionDatabases(tmp_path)), made("violin", 0)
+    words.drop(0)
+    index_rows(words, 0, rows_of(memory))
+    assert not words.has(0, memory.memory_id)
+    words.databases.close_all()
