@@ -187,6 +187,8 @@ async def test_nothing_waits_for_a_model_that_hangs(pipeline: InMemoryPipeline) 
     await pipeline.topics.settled()
     assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
     assert {memory.reading.status for memory in pipeline.memories.all()} == {"pending"}
+    await pipeline.until(lambda: len(pipeline.language.asked) >= 4)
+    await pipeline.topics.settled()
     assert len(pipeline.language.asked) == 4, "the limit of concurrent requests"
     assert (await pipeline.command("health"))["status"] == "ok"
     pipeline.language.released.set()
