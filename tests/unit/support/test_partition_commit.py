@@ -97,12 +97,6 @@ async def passes() -> None:
         await asyncio.sleep(0)
 
 
-async def test_committed_row_is_in_its_changelog(worker: CommitHarness) -> None:
-    worker.write("a")
-    await worker.commits.commit([HERE])
-    assert worker.log == [(MEMORIES, b"a", b"v")]
-
-
 async def test_committed_row_is_in_the_database(worker: CommitHarness) -> None:
     worker.write("a")
     await worker.commits.commit([HERE])
