@@ -392,6 +392,4 @@ def _print(verifier: Verifier, users: int) -> None:
     for user, reason in verifier.failures.items():
         sys.stderr.write(f"{user}: {reason}\n")
     if found.counts["words_missing"] or found.counts["words_orphaned"]:
-        sys.stderr.write(
-            "A worker that starts without DATA_DIR/partitions makes tables and lexical index again.\n"
-        )
+        sys.stderr.write("A worker that starts without DATA_DIR/partitions makes tables and lexical index again.\n")

@@ -338,9 +338,9 @@ class PartitionDatabases:
             self._open[partition] = database
         return database
 
-    def is_open(self, partition: int, database: PartitionDatabase) -> bool:
-        """True if this is still the database of a partition."""
-        return self._open.get(partition) is database
+    def opened(self, partition: int) -> PartitionDatabase | None:
+        """Return the database of a partition if it is open."""
+        return self._open.get(partition)
 
     def close(self, partition: int) -> None:
         """Close the database of a partition, if it is open; what is not committed is lost."""

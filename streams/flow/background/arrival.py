@@ -46,7 +46,6 @@ class PartitionPreparer:
         commit, names = self._ctx.commit, self._ctx.topics
         for partition in partitions:
             self._words.open(partition)
-            commit.arrive(partition)
         incomplete = sorted(partition for partition in partitions if not self._words.is_complete(partition))
         if incomplete:
             log.info("rebuilding the lexical index from the table", partitions=incomplete)

@@ -20,7 +20,7 @@ from streams.batching import batches
 from streams.flow.requests.events import derived_events, event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits
+from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits, Writing
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import APPLIED, RecentEvents
 from streams.foreground import Foreground
@@ -68,9 +68,12 @@ class ReportEmbedded:
     async def __call__(self, reports: Sequence[Report]) -> None:
         """Apply and publish; returns when all of it is stored."""
         partitions = sorted({report.partition for report in reports})
-        begun = [await self._commit.begin(partition) for partition in partitions]
+        begun: list[Writing] = []
         sent: list[Awaitable[object]] = []
         try:
+            for partition in partitions:
+                # One after another: those that were begun are finished, whatever happens meanwhile.
+                begun.append(await self._commit.begin(partition))  # noqa: PERF401
             await self._publish(reports, sent)
         finally:
             # Not one of them alone: which events are whose is not kept.

@@ -94,15 +94,11 @@ def _with_time(record: Record, turn: Turn, memory: Memory) -> Record:
 
 
 def archive_forgotten(topic: str, partition: int, step: WriteStep) -> Sequence[Outgoing]:
-    """Return what replaces the archived record of a turn that a step has forgotten, if there is one.
-
-    Of a forget that was interrupted the turn is not known any more: a tombstone.
-    """
+    """Return what replaces the archived record of a turn that a step has forgotten, if there is one."""
     memory, events = step
     if memory is None:
-        forgotten = [one.memory_id for one in events if isinstance(one, Forgotten)]
-        return [Outgoing(topic, one.encode(), None, partition=partition) for one in forgotten]
-    is_forgotten = any(isinstance(one, Forgotten) and one.memory_id == memory.memory_id for one in events)
+        return []
+    is_forgotten = any(isinstance(event, Forgotten) and event.memory_id == memory.memory_id for event in events)
     return [_forgotten(topic, partition, memory)] if is_forgotten and memory.origin == "said" else []
 
 

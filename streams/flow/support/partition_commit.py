@@ -7,8 +7,8 @@ and skipped when the record is delivered again; or it is not there, and done aga
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
@@ -16,6 +16,9 @@ from streams.partition.database import PartitionDatabase, PartitionDatabases
 
 COMMIT_INTERVAL_S = 0.1
 """Between two commits of a flood. Acknowledgements wait for them, readers and replies to turns do not."""
+
+MAX_WRITING_S = 1.0
+"""How long a commit lets other writes begin while it waits for one that takes long."""
 
 STORAGE_TIMEOUT_S = 30.0
 """How long a write to the local disk is retried. A full disk may be cleared; a broken one needs a restart."""
@@ -34,6 +37,7 @@ class Writing:
 
     def finish(self, sent: Sequence[Awaitable[object]]) -> "asyncio.Future[None]":
         """Let commits go on once these events are in Kafka; return that moment. To be called once."""
+        self._state.end_writing()
         return asyncio.ensure_future(self._finish(sent))
 
     async def _finish(self, sent: Sequence[Awaitable[object]]) -> None:
@@ -43,36 +47,42 @@ class Writing:
             for event in sent:
                 await event
         finally:
-            self._state.leave()
+            self._state.end_publishing()
 
 
 class _State:
-    """The commit of one partition."""
+    """The commits of one partition, while its database is open."""
 
-    def __init__(self, flush_events: Callable[[], None]) -> None:
+    def __init__(self, database: PartitionDatabase, flush_events: Callable[[], None]) -> None:
+        self.database = database
         self.flush_events = flush_events
         self.rows: list[tuple[str, bytes, bytes | None]] = []
         """Rows that the changelogs lack, in the order of their writing: topic, key and value."""
-        self.is_open = asyncio.Event()
-        """Set while writes may begin."""
-        self.is_open.set()
-        self.is_idle = asyncio.Event()
-        """Set while all events are in Kafka."""
-        self.is_idle.set()
+        self.is_open, self.is_written, self.is_published = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        """Set while writes may begin, while none is under way, and while all their events are in Kafka."""
         self.committing = asyncio.Lock()
         self.next: asyncio.Task[None] | None = None
         """The commit that has not begun."""
-        self._writing = 0
+        self._writing = self._publishing = 0
+        for event in (self.is_open, self.is_written, self.is_published):
+            event.set()
 
-    def enter(self) -> Writing:
+    def begin(self) -> Writing:
         self._writing += 1
-        self.is_idle.clear()
+        self._publishing += 1
+        self.is_written.clear()
+        self.is_published.clear()
         return Writing(self)
 
-    def leave(self) -> None:
+    def end_writing(self) -> None:
         self._writing -= 1
         if not self._writing:
-            self.is_idle.set()
+            self.is_written.set()
+
+    def end_publishing(self) -> None:
+        self._publishing -= 1
+        if not self._publishing:
+            self.is_published.set()
 
 
 class PartitionCommits:
@@ -93,48 +103,51 @@ class PartitionCommits:
         self._meters = meters
         self._send_row = send_row
         self._flush_events = flush_events
-        self._states: defaultdict[int, _State] = defaultdict(lambda: _State(self._flush_events))
-
-    def arrive(self, partition: int) -> None:
-        """Forget what was written and not committed when the partition left."""
-        self._states.pop(partition, None)
+        self._states: dict[int, _State] = {}
 
     async def begin(self, partition: int) -> Writing:
         """Return what the writes of a record and their events belong to, after a commit that is under way.
 
-        To be finished. Whoever begins in several partitions does so in the order of their numbers.
+        To be finished. A caller that begins in several partitions does so in the order of their numbers.
         """
-        state = self._states[partition]
+        state = self._state(partition)
         while not state.is_open.is_set():
             await state.is_open.wait()
-        return state.enter()
+        return state.begin()
 
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
         """Note a row that was written to the database, for its changelog."""
-        self._states[partition].rows.append((changelog, key, value))
+        self._state(partition).rows.append((changelog, key, value))
 
     def applied(self, partition: int, topic: str) -> int:
         """Return the offset after the last record of a topic that is applied."""
-        return self._databases.at(partition).offset(topic) or 0
+        return self._state(partition).database.offset(topic) or 0
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
         """Count all records before an offset as applied; durable with the next commit."""
-        self._databases.at(partition).set_offset(topic, next_offset)
+        self._state(partition).database.set_offset(topic, next_offset)
 
     async def commit(self, partitions: Collection[int]) -> None:
         """Make durable what was written to these partitions.
 
         Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
         """
-        commits = [self._next(partition) for partition in set(partitions)]
+        commits = [self._next(partition) for partition in set(partitions) if self._databases.opened(partition)]
         if len(commits) == 1:
             await asyncio.shield(commits[0])
         elif commits:
             await asyncio.gather(*map(asyncio.shield, commits))
 
+    def _state(self, partition: int) -> _State:
+        """Return the state of a partition that is here; what it had not committed when it left is forgotten."""
+        state = self._states.get(partition)
+        if state is None or state.database is not self._databases.opened(partition):
+            state = self._states[partition] = _State(self._databases.at(partition), self._flush_events)
+        return state
+
     def _next(self, partition: int) -> "asyncio.Task[None]":
         """Return the next commit of a partition: all that wait for it share it."""
-        state = self._states[partition]
+        state = self._state(partition)
         if state.next is None:
             state.next = asyncio.create_task(self._commit(partition, state))
         return state.next
@@ -142,35 +155,39 @@ class PartitionCommits:
     async def _commit(self, partition: int, state: _State) -> None:
         async with state.committing:
             state.next = None
+            with suppress(TimeoutError):
+                # Writes may begin meanwhile: a turn with a hundred items takes a second.
+                await asyncio.wait_for(state.is_written.wait(), MAX_WRITING_S)
             state.is_open.clear()
             try:
-                if not state.is_idle.is_set():
-                    self._flush_events()
-                    await state.is_idle.wait()
-                database = self._databases.at(partition)
-                # Agents that begin nothing may write meanwhile.
-                while state.rows:
-                    await self._write_rows(partition, state, database)
-                if self._databases.is_open(partition, database):
-                    await until_available(_async(database.commit), "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+                self._flush_events()
+                await state.is_published.wait()
+                # Agents that begin nothing may write meanwhile. Of a partition that has left nothing is written.
+                while state.rows and state.database is self._databases.opened(partition):
+                    await self._write_rows(partition, state)
+                if state.database is self._databases.opened(partition):
+                    commit = _async(state.database.commit)
+                    await until_available(commit, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
             finally:
                 state.is_open.set()
 
-    async def _write_rows(self, partition: int, state: _State, database: PartitionDatabase) -> None:
+    async def _write_rows(self, partition: int, state: _State) -> None:
         """Write the rows to their changelogs; the offsets after them are part of the commit.
 
         Those of memories come last: a record whose memory is recovered is not handled again. All of them are written,
         in their order, as a kill may leave the first ones.
         """
         rows, state.rows = state.rows, []
-        for are_last in (False, True):
-            sent = [
-                (topic, await self._send_row(topic, partition, key, value))
-                for topic, key, value in rows
-                if (topic == self._memories) == are_last
-            ]
-            for topic, written in sent:
-                database.set_offset(topic, max(database.offset(topic) or 0, await written + 1))
+        try:
+            for are_last in (False, True):
+                some = [row for row in rows if (row[0] == self._memories) == are_last]
+                sent = [(topic, await self._send_row(topic, partition, key, value)) for topic, key, value in some]
+                for topic, written in sent:
+                    state.database.set_offset(topic, max(state.database.offset(topic) or 0, await written + 1))
+        except BaseException:
+            # No later commit makes them durable without their changelog.
+            state.rows[:0] = rows
+            raise
 
 
 def _async(call: Callable[[], None]) -> Callable[[], Awaitable[None]]:
