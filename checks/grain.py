@@ -63,10 +63,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 80_480, "modules": 639, "functions/100": 12.5, "imports %": 8.4, COMMENTS: 0.7, "used once": 1_038,
-        "small": 48, "one": 343,
+        "lines": 80_280, "modules": 550, "functions/100": 12.1, "imports %": 8.1, COMMENTS: 0.78, "used once": 833,
+        "small": 32, "one": 132,
     },
-    "tests": {"lines": 78_160, "tuple asserts": 804},
+    "tests": {"lines": 80_600, "one": 170, "tuple asserts": 75},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

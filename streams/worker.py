@@ -79,7 +79,6 @@ from streams.runtime.kafka_app import (
 )
 from streams.runtime.partition_store import databases_of
 from streams.runtime.process_end import end_process, until_cancelled
-from streams.runtime.table_erasure import TableErasure
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
@@ -137,7 +136,6 @@ class WorkerParts:
         self.locks = partition_locks_of(self.app)
         self.indexes = open_indexes(settings, foreground, self.locks.is_original)
         self.words = SqliteLexicalIndex(databases_of(self.app))
-        self.erase_tables = TableErasure(self.app).erase
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
         self.status.details["copies"] = copies_of(self.app).behind
@@ -273,7 +271,7 @@ class WorkerParts:
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
         runs += [copies_of(self.app).run(), self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
-        runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.erase_tables)
+        runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.app.tables.changelog_topics)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:

@@ -1,6 +1,6 @@
 """Builds what archives old turns and erases texts, where the settings ask for it."""
 
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from streams.adapters.kafka.turns_history import KafkaTurnsHistory
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
-from streams.flow.background.erasing import ErasableWords, EraseTables, EraseTexts
+from streams.flow.background.erasing import ErasableWords, EraseTexts
 from streams.flow.support.archived_turns import ArchivedTurns
 from streams.flow.worker_context import WorkerContext
 from streams.retention import LogRetention
@@ -16,7 +16,7 @@ from streams.settings import Settings
 
 
 def retention_runs(
-    settings: Settings, retention: LogRetention, ctx: WorkerContext, words: ErasableWords, erase_tables: EraseTables
+    settings: Settings, retention: LogRetention, ctx: WorkerContext, words: ErasableWords, changelogs: Collection[str]
 ) -> list[Coroutine[Any, Any, None]]:
     """Return what runs in the background until it is cancelled; nothing by default."""
     runs: list[Coroutine[Any, Any, None]] = []
@@ -24,7 +24,7 @@ def retention_runs(
         kept = timedelta(seconds=retention.turns_kept_s)
         runs.append(_archive(settings, retention, ctx, kept))
     if retention.erasure_interval_s is not None:
-        erase = EraseTexts(ctx.topics, ctx.publisher, erase_tables, words, ctx.commit, ctx.meters)
+        erase = EraseTexts(ctx.topics, ctx.publisher, changelogs, words, ctx.commit, ctx.meters)
         runs.append(erase.run(ctx.served_partitions, retention.erasure_interval_s))
     return runs
 

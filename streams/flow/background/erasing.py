@@ -6,7 +6,7 @@ nothing else is written to would keep them for ever. Whatever was left by a kill
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import structlog
@@ -19,9 +19,6 @@ from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 from streams.wire.fillers import FILLER_KEY, filler
-
-EraseTables = Callable[[int], Awaitable[None]]
-"""Erases replaced rows from the files of a partition's tables, and fills their changelogs."""
 
 TRUNCATE_TRIES = 10
 
@@ -47,14 +44,14 @@ class EraseTexts:
         self,
         topics: Topics,
         publisher: Publisher,
-        erase_tables: EraseTables,
+        changelogs: Collection[str],
         words: ErasableWords,
         commit: PartitionCommits,
         meters: Meters,
     ) -> None:
         self._topics = topics
         self._publisher = publisher
-        self._erase_tables = erase_tables
+        self._changelogs = changelogs
         self._words = words
         self._commit = commit
         self._meters = meters
@@ -77,7 +74,9 @@ class EraseTexts:
     async def erase(self, partition: int) -> None:
         """Erase in one partition. Raises Unavailable while its lexical index is in use."""
         await await_all([await self._publisher.send(out) for out in self._fillers(partition)])
-        await self._erase_tables(partition)
+        for changelog in self._changelogs:
+            # A deletion of a row that does not exist: Kafka compacts what is before it.
+            self._commit.write(partition, changelog, FILLER_KEY.encode(), None)
         await self._truncate_words(partition)
 
     def _fillers(self, partition: int) -> list[Outgoing]:

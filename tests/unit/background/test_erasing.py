@@ -12,7 +12,7 @@ from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 from streams.topics import topics_with_prefix
-from streams.wire.fillers import FILLER_VALUE
+from streams.wire.fillers import FILLER_KEY, FILLER_VALUE
 from tests.fakes.publisher import FakePublisher
 
 TOPICS = topics_with_prefix("memory.")
@@ -47,17 +47,18 @@ class ErasingHarness:
         self.publisher, self.meters = FakePublisher(), Meters()
         self.databases = PartitionDatabases(directory)
         self.words = BusyWords(self.databases.at(PARTITION), busy)
-        self.tables: list[int] = []
+        self.rows: list[tuple[object, ...]] = []
+        """The rows in the changelogs: topic, partition, key and value."""
         commit = PartitionCommits(
             self.databases, self.meters, memories="memories", send_row=self._send_row, flush_events=lambda: None
         )
-        self.erase = EraseTexts(TOPICS, self.publisher, self._erase_tables, self.words, commit, self.meters)
+        self.erase = EraseTexts(TOPICS, self.publisher, ["memories", "modes"], self.words, commit, self.meters)
 
-    async def _erase_tables(self, partition: int) -> None:
-        self.tables.append(partition)
-
-    async def _send_row(self, *_row: object) -> asyncio.Future[int]:
-        raise NotImplementedError
+    async def _send_row(self, *row: object) -> asyncio.Future[int]:
+        self.rows.append(row)
+        offset = asyncio.get_running_loop().create_future()
+        offset.set_result(len(self.rows))
+        return offset
 
 
 @pytest.fixture
@@ -82,8 +83,9 @@ def test_filler_of_the_compacted_topic_is_a_tombstone(filled: ErasingHarness) ->
     assert values == {FILLER_VALUE: len(filled.publisher.sent) - 1, None: 1}, "it would keep a value for ever"
 
 
-def test_tables_of_the_partition_are_erased(filled: ErasingHarness) -> None:
-    assert filled.tables == [PARTITION]
+def test_each_changelog_gets_the_deletion_of_no_row(filled: ErasingHarness) -> None:
+    key = FILLER_KEY.encode()
+    assert filled.rows == [("modes", PARTITION, key, None), ("memories", PARTITION, key, None)]
 
 
 async def test_database_is_committed_before_its_log_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +102,6 @@ async def test_erasure_that_fails_is_late_and_goes_on(tmp_path: Path, monkeypatc
     while not harness.words.truncated:
         await asyncio.sleep(0.001)
     running.cancel()
-    assert len(harness.tables) >= 2
+    assert len(harness.rows) >= 4
     delay = harness.meters.registry.get_sample_value("modestream_retention_delay", {"what": METER})
     assert delay is not None
