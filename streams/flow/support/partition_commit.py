@@ -9,6 +9,7 @@ and skipped when the record is delivered again; or it is not there, and done aga
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
@@ -162,14 +163,19 @@ class PartitionCommits:
             try:
                 self._flush_events()
                 await state.is_published.wait()
-                # Agents that begin nothing may write meanwhile. Of a partition that has left nothing is written.
-                while state.rows and state.database is self._databases.opened(partition):
-                    await self._write_rows(partition, state)
-                if state.database is self._databases.opened(partition):
-                    commit = _async(state.database.commit)
-                    await until_available(commit, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+                store = partial(self._store, partition, state)
+                await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
             finally:
                 state.is_open.set()
+
+    async def _store(self, partition: int, state: _State) -> None:
+        """Write the rows to their changelogs, then commit the database; nothing of a partition that has left."""
+        while state.database is self._databases.opened(partition):
+            if not state.rows:
+                state.database.commit()
+                return
+            # Agents that begin nothing may write meanwhile.
+            await self._write_rows(partition, state)
 
     async def _write_rows(self, partition: int, state: _State) -> None:
         """Write the rows to their changelogs; the offsets after them are part of the commit.
@@ -188,10 +194,3 @@ class PartitionCommits:
             # No later commit makes them durable without their changelog.
             state.rows[:0] = rows
             raise
-
-
-def _async(call: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    async def called() -> None:
-        call()
-
-    return called
