@@ -11,9 +11,8 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from schemas.internal.service import PAUSE_S, Successor, SuccessorState
-from streams.adapters.kafka.deleted_topics import delete_topics, topics_of_deployment
+from streams.adapters.kafka.admin import delete_topics, hosts_of_members, topics_of_deployment
 from streams.adapters.kafka.deployment_log import read_successor, write_successor
-from streams.adapters.kafka.group_members import hosts_of_members
 from streams.settings import Settings
 from streams.topics import group_id
 

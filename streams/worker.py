@@ -17,14 +17,11 @@ import uvloop
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.model_loading import RecordedModels
-from streams.adapters.kafka.added_partitions import MoveAddedPartitions
-from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
+from streams.adapters.kafka.admin import hosts_of_members
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor
-from streams.adapters.kafka.event_pruning import PruneEvents
-from streams.adapters.kafka.group_members import hosts_of_members
-from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
+from streams.adapters.kafka.logs import KafkaBoundaryLog, KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.topic_watch import WatchTopics
+from streams.adapters.kafka.topic_maintenance import MoveAddedPartitions, PruneEvents, WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.text_processes import TextProcesses

@@ -79,7 +79,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "schemas/messages/replies.py",
         "streams/adapters/kafka/publisher.py:KafkaPublisher.reply",
         "streams/adapters/kafka/reply_",
-        "streams/adapters/kafka/waiting_replies.py",
+        "streams/adapters/kafka/reply_writer.py",
         "streams/flow/requests/replies.py",
     ),
     "asyncio and aiokafka": (),

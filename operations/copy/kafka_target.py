@@ -18,8 +18,7 @@ from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
-from streams.adapters.kafka.logs import open_reader, read_to_end
-from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
+from streams.adapters.kafka.logs import PIPELINES_PARTITION, open_reader, read_to_end
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 

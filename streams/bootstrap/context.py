@@ -7,7 +7,7 @@ from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
-from streams.adapters.kafka.run_log import KafkaRunLog
+from streams.adapters.kafka.logs import KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
-from streams.adapters.kafka.turns_history import KafkaTurnsHistory
+from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
 from streams.flow.background.erasing import ErasableWords, EraseTexts

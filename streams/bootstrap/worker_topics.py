@@ -7,8 +7,7 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from streams.adapters.kafka.admin import ensure_topics
-from streams.adapters.kafka.topic_settings import correct_topic_settings
+from streams.adapters.kafka.admin import correct_topic_settings, ensure_topics
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.flow.support.backoff import until_available

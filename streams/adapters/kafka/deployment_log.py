@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import structlog
 from aiokafka.errors import KafkaError
@@ -41,7 +42,10 @@ class KafkaDeploymentLog:
 
     async def values(self) -> Mapping[bytes, list[bytes]]:
         """Return the values by key since its last tombstone, first to last."""
-        return {} if self.is_new else await until_available(self._read, "kafka", self._meters)
+        if self.is_new:
+            return {}
+        read = partial(read_to_end, self._settings, self.topic, [SERVICE_PARTITION])
+        return values_by_key(await until_available(read, "kafka", self._meters))
 
     async def write(self, key: bytes, record: BaseModel) -> None:
         """Write a record, and wait until Kafka has it."""
@@ -49,9 +53,6 @@ class KafkaDeploymentLog:
         log.info("deployment recorded", topic=self.topic, key=key.decode(), **record.model_dump(by_alias=True))
         # Another worker may have written before.
         self.is_new = False
-
-    async def _read(self) -> Mapping[bytes, list[bytes]]:
-        return values_by_key(await read_to_end(self._settings, self.topic, [SERVICE_PARTITION]))
 
 
 async def read_values(settings: Settings) -> Mapping[bytes, list[bytes]]:

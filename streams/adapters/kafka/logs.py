@@ -1,17 +1,35 @@
-"""The deployment's logs in Kafka, read outside of any consumer group by the client's `LogReader`."""
+"""The deployment's logs in Kafka, read outside of any consumer group by the client's `LogReader`.
+
+Boundaries, pipelines, runs, turns and their archive: each port has its adapter here.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.admin import RecordsToDelete
 from aiokafka.errors import KafkaError
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition, open_log_reader
+from modestream_client.runs import Run
 
+from agents.ports.jobs import RunPage
 from schemas.failures import Unavailable
-from schemas.messages.records import Record
+from schemas.messages.records import Outgoing, Record
+from schemas.state.pipelines import Revision
+from streams.adapters.kafka.admin import committed_offsets, connected_admin
+from streams.flow.background.boundary_pages import note_told
+from streams.flow.runs.found import RunsFound
+from streams.flow.support.fair_turns import FairTurns
+from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
-from streams.topics import MAX_OUTPUT_BYTES
+from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
+from streams.wire.archived_turns import position_in
+
+log = structlog.get_logger()
 
 READ_TIMEOUT_S = 60.0
 """Limit of one attempt: a million tombstones are read in a fraction of it."""
@@ -53,3 +71,233 @@ async def read_each(
                 await reader.read_through((topic, number), take)
     except OSError as problem:
         raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
+
+
+class KafkaBoundaryLog:
+    """Reads the topic `boundaries`. Implements `streams.flow.background.boundaries.BoundaryLog`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._topic = topics_with_prefix(settings.topic_prefix).boundaries
+
+    async def told(self, partition: int) -> dict[str, int]:
+        """Return the digests of the last values by boundary, none for tombstones. Raises Unavailable."""
+        told: dict[str, int] = {}
+        await read_each(self._settings, self._topic, [partition], partial(note_told, told))
+        return told
+
+
+PIPELINES_PARTITION = 0
+"""The partition of all revisions: their order is what decides."""
+
+POLL_MS = 1000
+RETRY_S = 1.0
+
+
+Take = Callable[[bytes | None], Awaitable[None]]
+"""Takes the value of one record."""
+
+
+class KafkaPipelineLog:
+    """The topic `pipelines`: written to, and read from its beginning, between `begin` and `stop`.
+
+    Records have different keys, so that compaction removes none: two editors may have written the same number, and the
+    first one counts for every reader.
+    """
+
+    def __init__(self, settings: Settings, publisher: Publisher) -> None:
+        self._settings = settings
+        self._publisher = publisher
+        self._topic = topics_with_prefix(settings.topic_prefix).pipelines
+        self._reader: LogReader | None = None
+        self._opened = AsyncExitStack()
+
+    async def write(self, revision: Revision) -> None:
+        """Write a revision, and wait until Kafka has it."""
+        key, value = f"{revision.number}-{revision.request}", revision.model_dump_json(by_alias=True)
+        out = Outgoing(self._topic, key.encode(), value.encode(), partition=PIPELINES_PARTITION)
+        await (await self._publisher.send(out))
+
+    async def begin(self, take: Take, created: Collection[str]) -> None:
+        """Read all revisions. Raises Unavailable while Kafka can't be read.
+
+        Of a topic that was `created` just now nothing is read yet: its partition may have no leader.
+        """
+        source = (self._topic, PIPELINES_PARTITION)
+        # Where nothing comes, the broker answers after this time: each answer costs both some processor time.
+        opening = open_reader(self._settings, [source], fetch_max_wait_ms=POLL_MS)
+        try:
+            async with AsyncExitStack() as opened, asyncio.timeout(READ_TIMEOUT_S):
+                reader = await opened.enter_async_context(opening)
+                if self._topic not in created:
+                    async for records in reader.read_to_end(source):
+                        for record in records:
+                            await take(record.value)
+                self._reader, self._opened = reader, opened.pop_all()
+        except (KafkaError, OSError) as problem:
+            raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+
+    async def run(self, take: Take) -> None:
+        """Read what is written from now on, until cancelled."""
+        assert self._reader is not None
+        while True:
+            try:
+                for records in (await self._reader.poll(wait_ms=POLL_MS)).values():
+                    for record in records:
+                        await take(record.value)
+            except (KafkaError, OSError) as problem:
+                log.warning("the topic of pipelines can't be read", problem=repr(problem))
+                await asyncio.sleep(RETRY_S)
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        await self._opened.aclose()
+
+
+RUN_WINDOW = 1000
+"""Records that are read first, and before those as many as were read until then."""
+
+MAX_RUN_RECORDS = 20_000
+"""Records that one list reads, those of all users of the partition: half a second's work, in small parts."""
+
+RUN_READ_S = 3.0
+"""Seconds that one list may take; what was found until then is shown."""
+
+POLL_RECORDS = 100
+"""Records between two pauses for the event loop."""
+
+FETCH_BYTES = 1 << 20
+"""Bytes of one response: a window's end is not known to the broker."""
+
+RUN_LISTS_AT_ONCE = 4
+"""Lists that are read at a time, two of one user."""
+
+
+class KafkaRunLog:
+    """Reads the topic `runs` backwards from its end, as far as a list of the newest needs.
+
+    Implements `agents.ports.jobs.RunLog`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._topic = topics_with_prefix(settings.topic_prefix).runs
+        self._turns = FairTurns(RUN_LISTS_AT_ONCE, 2 * RUN_READ_S)
+
+    async def newest(
+        self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
+    ) -> RunPage:
+        """Return the newest runs, within `MAX_RUN_RECORDS` records and `RUN_READ_S` seconds. Raises Unavailable."""
+        async with self._turns.turn(boundary):
+            found = RunsFound(boundary.encode(), admits, limit, since_ms)
+            try:
+                async with (
+                    asyncio.timeout(RUN_READ_S),
+                    open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
+                ):
+                    await self._read_backwards(reader, partition, found)
+            except TimeoutError:
+                found.is_complete = False
+            except OSError as problem:
+                raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+        return found.page()
+
+    async def _read_backwards(self, reader: LogReader, partition: int, found: RunsFound) -> None:
+        source, end = (self._topic, partition), 0
+        async for window in reader.windows_backwards(source, RUN_WINDOW):
+            end = max(end, window.stop)
+            if found.is_enough:
+                return
+            if end - window.stop >= MAX_RUN_RECORDS:
+                found.is_complete = False
+                return
+            async for records in reader.read_range(source, window.start, window.stop, POLL_RECORDS):
+                for record in records:
+                    found.take(record.key, record.value, record.timestamp_ms)
+            found.finish_window()
+
+
+TAIL_RECORDS = 1000
+"""Records at the end of the archive among which its position is looked for first, then those before, and so on."""
+
+
+class KafkaTurnsHistory:
+    """Implements `streams.flow.support.turns_history.TurnsHistory`. Opens its reader with the first call."""
+
+    def __init__(self, settings: Settings) -> None:
+        topics = topics_with_prefix(settings.topic_prefix)
+        self._settings = settings
+        self._turns, self._archive = topics.turns, topics.archive
+        self._reader: LogReader | None = None
+        self._opened = AsyncExitStack()
+
+    async def handled(self, partition: int) -> int:
+        """Return the offset that the group has committed."""
+        committed = await committed_offsets(self._settings, group_id(self._settings))
+        return max(committed.get((self._turns, partition), 0), 0)
+
+    async def begin(self, partition: int) -> int:
+        """Return the first offset of the log."""
+        async with self._connected() as reader:
+            return await reader.begin((self._turns, partition))
+
+    async def first_since(self, partition: int, moment_ms: int) -> int | None:
+        """Return the first offset with this timestamp or a later one."""
+        turns = (self._turns, partition)
+        async with self._connected() as reader:
+            return (await reader.first_since([turns], moment_ms))[turns]
+
+    async def read(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return a page of turns, and the offset after it."""
+        async with self._connected() as reader:
+            return await reader.read((self._turns, partition), offset)
+
+    async def read_archive(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return a page of the archive, and the offset after it."""
+        async with self._connected() as reader:
+            return await reader.read((self._archive, partition), offset)
+
+    async def archive_end(self, partition: int) -> int:
+        """Return the end of the archive."""
+        archive = (self._archive, partition)
+        async with self._connected() as reader:
+            return (await reader.ends([archive]))[archive]
+
+    async def archived(self, partition: int) -> int:
+        """Look for the last position from the end of the archive backwards."""
+        archive = (self._archive, partition)
+        async with self._connected() as reader:
+            async for window in reader.windows_backwards(archive, TAIL_RECORDS):
+                positions = [
+                    position
+                    async for records in reader.read_range(archive, window.start, window.stop)
+                    for record in records
+                    if (position := position_in(record)) is not None
+                ]
+                if positions:
+                    return positions[-1]
+        return 0
+
+    async def delete_before(self, partition: int, offset: int) -> None:
+        """Move the beginning of the log; Kafka deletes the segments before it."""
+        try:
+            async with connected_admin(self._settings) as admin:
+                await admin.delete_records({TopicPartition(self._turns, partition): RecordsToDelete(offset)})
+        except (KafkaError, OSError) as problem:
+            raise Unavailable(f"turns can't be deleted from {self._turns}: {problem!r}") from problem
+
+    async def aclose(self) -> None:
+        """Disconnect."""
+        self._reader = None
+        await self._opened.aclose()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[LogReader]:
+        """Yield the reader; a new one after an error. Raises Unavailable."""
+        try:
+            if self._reader is None:
+                self._reader = await self._opened.enter_async_context(open_reader(self._settings))
+            yield self._reader
+        except (KafkaError, OSError) as problem:
+            await self.aclose()
+            raise Unavailable(f"the log of turns can't be read: {problem!r}") from problem

@@ -29,7 +29,8 @@ def create_producer(
     producer = AIOKafkaProducer(
         **connection,
         acks="all",
-        key_serializer=_serialize_key,
+        # `NULL_KEY` becomes no key.
+        key_serializer=lambda key: key if isinstance(key, bytes) else None,
         enable_idempotence=enable_idempotence,
         max_request_size=MAX_OUTPUT_BYTES,
         max_batch_size=256 * 1024,
@@ -50,7 +51,3 @@ async def hand_over(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture
         headers=list(out.headers),
     )
     return delivery
-
-
-def _serialize_key(key: object) -> bytes | None:
-    return key if isinstance(key, bytes) else None

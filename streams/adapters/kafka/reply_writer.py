@@ -9,18 +9,166 @@ after the restart. Replies to the shared topic have a producer of their own.
 """
 
 import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import structlog
 from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Outgoing
+from streams.adapters.kafka.admin import partitions_of_topics
 from streams.adapters.kafka.producers import create_producer, hand_over
-from streams.adapters.kafka.reply_topics import UNUSED_TTL_S, ReplyTopics
-from streams.adapters.kafka.waiting_replies import WaitingReplies
 from streams.observability.metrics import Meters
+from streams.runtime.bursts import Bursts
 from streams.runtime.fence import GroupFence
 from streams.settings import KafkaConnection
+
+log = structlog.get_logger()
+
+MAX_WAITING = 1000
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""Limits of the replies that wait. Each waits for five seconds at most."""
+
+Destination = tuple[str, int | None]
+"""The topic of a reply, and its partition if the caller has named one."""
+
+
+class WaitingReplies:
+    """Deliveries that wait for their topics beside the requests, limited in number and bytes.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._deliveries: set[asyncio.Task[bool]] = set()
+        self._destinations: Counter[Destination] = Counter()
+        self._bytes = 0
+
+    def waits_for(self, out: Outgoing) -> bool:
+        """True if another reply waits for the same destination."""
+        return (out.topic, out.partition) in self._destinations
+
+    def add(self, out: Outgoing, delivery: asyncio.Task[bool]) -> bool:
+        """Let a delivery wait until it is done; False if there is no room for it."""
+        size = len(out.value or b"")
+        if len(self._deliveries) >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES:
+            return False
+        self._deliveries.add(delivery)
+        self._destinations[out.topic, out.partition] += 1
+        self._bytes += size
+        delivery.add_done_callback(lambda done: self._remove(out, done))
+        return True
+
+    def cancel(self) -> None:
+        """Give all up."""
+        for delivery in self._deliveries:
+            delivery.cancel()
+
+    def _remove(self, out: Outgoing, delivery: asyncio.Task[bool]) -> None:
+        destination = out.topic, out.partition
+        self._deliveries.discard(delivery)
+        self._bytes -= len(out.value or b"")
+        self._destinations[destination] -= 1
+        if not self._destinations[destination]:
+            del self._destinations[destination]
+
+
+LOOKUP_BATCH_SIZE = 200
+"""Topics of one lookup: decoding the response blocks the event loop for some 5 ms."""
+
+LOOKUP_TIMEOUT_MS = 2000
+
+UNUSED_TTL_S = 120.0
+"""How long a topic is remembered after its last reply."""
+
+Partitions = frozenset[int]
+
+
+class ReplyTopics:
+    """The reply topics that exist, and their partitions, looked up on first use: many in one request, see `Bursts`.
+
+    Has a connection for itself: aiokafka's producer asks for all its topics each time that one is missing, and logs
+    every missing one each time. Belongs to one event loop, between `start` and `stop`.
+    """
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._connection = connection
+        self._known: dict[str, Partitions] = {}
+        self._last_used: dict[str, float] = {}
+        self._wanted: dict[str, asyncio.Future[Partitions]] = {}
+        self._bursts: Bursts[str] = Bursts(self._look_up_burst)
+        self._looking_up: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Connect. Raises KafkaError."""
+        self._admin = AIOKafkaAdminClient(**self._connection, request_timeout_ms=LOOKUP_TIMEOUT_MS)
+        await self._admin.start()
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        for looking_up in self._looking_up:
+            looking_up.cancel()
+        await self._admin.close()
+
+    async def has_place(self, out: Outgoing) -> bool:
+        """True if the topic of a reply exists, with its partition if it names one. Asks the broker if it seems not."""
+        if not _is_among(out, self._known.get(out.topic, frozenset())):
+            partitions = await self._look_up(out.topic)
+            if not partitions:
+                self.forget(out.topic)
+                return False
+            self._known[out.topic] = partitions
+        self._last_used[out.topic] = time.monotonic()
+        return _is_among(out, self._known[out.topic])
+
+    def knows(self, out: Outgoing) -> bool:
+        """True if the place of a reply existed when the broker was last asked."""
+        return _is_among(out, self._known.get(out.topic, frozenset()))
+
+    def forget(self, topic: str) -> None:
+        """Look a topic up again before the next reply."""
+        self._known.pop(topic, None)
+        self._last_used.pop(topic, None)
+
+    def drop_unused(self) -> frozenset[str]:
+        """Forget the topics without a reply for `UNUSED_TTL_S`; return the others."""
+        oldest = time.monotonic() - UNUSED_TTL_S
+        for topic in [topic for topic, used in self._last_used.items() if used < oldest]:
+            self.forget(topic)
+        return frozenset(self._last_used)
+
+    async def _look_up(self, topic: str) -> Partitions:
+        """Return the partitions of a topic; none if it is missing, or the broker does not answer."""
+        lookup = self._wanted.get(topic)
+        if lookup is None:
+            lookup = self._wanted[topic] = asyncio.get_running_loop().create_future()
+            self._bursts.add(topic)
+        # Others may wait for the same topic: the end of this request does not cancel their lookup.
+        return await asyncio.shield(lookup)
+
+    def _look_up_burst(self, topics: Sequence[str]) -> None:
+        for first in range(0, len(topics), LOOKUP_BATCH_SIZE):
+            looking_up = asyncio.create_task(self._look_up_batch(topics[first : first + LOOKUP_BATCH_SIZE]))
+            self._looking_up.add(looking_up)
+            looking_up.add_done_callback(self._looking_up.discard)
+
+    async def _look_up_batch(self, topics: Sequence[str]) -> None:
+        described: Mapping[str, Partitions] = {}
+        try:
+            described = await partitions_of_topics(self._admin, topics)
+        except (KafkaError, OSError) as problem:
+            log.warning("reply topics could not be looked up", problem=repr(problem))
+        finally:
+            for topic in topics:
+                self._wanted.pop(topic).set_result(described.get(topic, frozenset()))
+
+
+def _is_among(out: Outgoing, partitions: Partitions) -> bool:
+    return bool(partitions) and (out.partition is None or out.partition in partitions)
+
 
 REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
@@ -37,8 +185,6 @@ MISSING_TIMEOUT_S = 4.0
 LOOKUP_PAUSE_S = 0.1
 MAX_LOOKUP_PAUSE_S = 0.5
 """The pause before a missing topic is looked up again; it doubles each time."""
-
-log = structlog.get_logger()
 
 
 class ReplyWriter:
@@ -74,7 +220,11 @@ class ReplyWriter:
         """Write a reply; True if the broker has it, False if it waits beside or is given up."""
         now = asyncio.get_running_loop().time()
         deadline = now + REPLY_TIMEOUT_S
-        self._prune(now)
+        if now - self._pruned > UNUSED_TTL_S:
+            self._pruned = now
+            # The producer asks for every topic that it ever wrote to, and logs those that are gone.
+            if used := self._topics.drop_unused():
+                self._callers.client.set_topics(set(used))
         is_shared = out.topic == self._shared_topic
         if self._waiting.waits_for(out) or not await self._has_place(out, when_slow=is_shared):
             self._wait_beside(
@@ -117,7 +267,10 @@ class ReplyWriter:
         producer = self._shared if out.topic == self._shared_topic else self._callers
         try:
             async with asyncio.timeout_at(deadline):
-                await _until_known(producer, out)
+                # The partition may have been added since the producer's last update of its metadata.
+                while out.partition is not None and out.partition not in await producer.partitions_for(out.topic):
+                    await producer.client.force_metadata_update()
+                    await asyncio.sleep(LOOKUP_PAUSE_S)
                 await (await hand_over(producer, out))
         except (KafkaError, TimeoutError) as problem:
             # It may be gone.
@@ -137,17 +290,3 @@ class ReplyWriter:
     def _give_up(self, out: Outgoing, problem: str) -> None:
         log.info("reply given up", reply_topic=out.topic, reply_partition=out.partition, problem=problem)
         self._meters.reply_given_up()
-
-    def _prune(self, now: float) -> None:
-        """Drop unused topics: the producer asks for every one that it ever wrote to, and logs those that are gone."""
-        if now - self._pruned > UNUSED_TTL_S:
-            self._pruned = now
-            if used := self._topics.drop_unused():
-                self._callers.client.set_topics(set(used))
-
-
-async def _until_known(producer: AIOKafkaProducer, out: Outgoing) -> None:
-    """Wait until the producer knows the partition: it may have been added since the last update of its metadata."""
-    while out.partition is not None and out.partition not in await producer.partitions_for(out.topic):
-        await producer.client.force_metadata_update()
-        await asyncio.sleep(LOOKUP_PAUSE_S)

@@ -10,10 +10,10 @@ from modestream_client.runs import Run
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
-from streams.adapters.kafka import run_log
+from streams.adapters.kafka import logs
 from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.logs import KafkaRunLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.run_log import KafkaRunLog
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
@@ -51,7 +51,7 @@ async def test_the_newest_runs_of_a_user_are_read_from_the_end(
     assert page.is_complete
     first = await log.newest(0, "u1", lambda run: run.run_id == "retrieve-0-0", 1)
     assert [run.run_id for run in first.runs] == ["retrieve-0-0"]
-    monkeypatch.setattr(run_log, "MAX_READ", 1000)
+    monkeypatch.setattr(logs, "MAX_RUN_RECORDS", 1000)
     cut = await log.newest(0, "u1", lambda run: run.run_id == "retrieve-0-0", 1)
     assert cut.runs == []
     assert not cut.is_complete

@@ -8,8 +8,8 @@ from operations.copy.kafka_source import open_logs
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.turns_history import KafkaTurnsHistory
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
 from streams.flow.support.archived_turns import ArchivedTurns

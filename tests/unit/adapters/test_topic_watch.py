@@ -1,6 +1,6 @@
 """A topic that is gone for a minute ends the worker; a broker that does not answer proves nothing."""
 
-from streams.adapters.kafka.topic_watch import MISSING_TIMEOUT_S, MissingTopics
+from streams.adapters.kafka.topic_maintenance import MISSING_TIMEOUT_S, MissingTopics
 
 
 class Watch:

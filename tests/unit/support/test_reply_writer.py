@@ -7,7 +7,7 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Outgoing
-from streams.adapters.kafka import reply_writer, waiting_replies
+from streams.adapters.kafka import reply_writer
 from streams.adapters.kafka.reply_writer import ReplyWriter
 from streams.observability.metrics import Meters
 
@@ -137,7 +137,7 @@ async def test_reply_that_kafka_refuses_is_counted(broker: Broker, writer: Reply
 async def test_replies_beyond_the_limit_are_given_up_at_once(
     monkeypatch: pytest.MonkeyPatch, broker: Broker, writer: ReplyWriter, meters: Meters, limit: str
 ) -> None:
-    monkeypatch.setattr(waiting_replies, limit, 3)
+    monkeypatch.setattr(reply_writer, limit, 3)
     broker.missing |= {f"{CALLERS}{number}" for number in range(5)}
     for number in range(5):
         await writer.write(reply(f"{CALLERS}{number}", b"1"))
