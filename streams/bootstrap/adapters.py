@@ -90,7 +90,7 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
     if settings.qdrant_url:
         # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
-        from streams.adapters.vectors.server.storage import ServerStorage  # noqa: PLC0415
+        from streams.adapters.vectors.server.stored_points import ServerStorage  # noqa: PLC0415
 
         return QdrantIndex.connect(
             settings.qdrant_url,

@@ -52,7 +52,7 @@ from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_shard, packed_vectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeResources
-from streams.adapters.vectors.embedded.open_shards import OpenShards
+from streams.adapters.vectors.embedded.edge_collections import OpenShards
 from tests.harnesses.edge_index import SPACE, points
 
 root = Path(sys.argv[1])

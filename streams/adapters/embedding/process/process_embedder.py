@@ -23,9 +23,8 @@ from schemas.models.vectors import Encoded
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel, missing_files
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits
+from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits, TextDeaths, TextRefusedError
 from streams.adapters.embedding.process.embedder_process import EmbedderProcess
-from streams.adapters.embedding.process.request_queue import TextDeaths, TextRefusedError
 from streams.adapters.exported_models import Precision
 
 PASSAGES_IN_PIPE_PER_THREAD = 8

@@ -23,11 +23,22 @@ from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_shard
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, CachedBoundaries
-from streams.adapters.vectors.embedded.edge_collections import EdgeCollections, PacedOpening, UntilQuiet, no_requests
+from streams.adapters.vectors.embedded.boundary_cache import (
+    BoundaryCache,
+    CachedBoundaries,
+    KeptTokens,
+    TokenCache,
+    score_rows,
+)
+from streams.adapters.vectors.embedded.edge_collections import (
+    EdgeCollections,
+    OpenShards,
+    PacedOpening,
+    UntilQuiet,
+    no_requests,
+)
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.maxsim import QuestionSteps, best_of
-from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.packed_vectors import (
     PACKED_STEPS,
     Unpacked,
@@ -36,7 +47,6 @@ from streams.adapters.vectors.embedded.packed_vectors import (
     with_half_floats,
 )
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
-from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache, score_rows
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.adapters.vectors.shared.vector_contract import ScoredText

@@ -15,10 +15,8 @@ from qdrant_client import AsyncQdrantClient, models
 from schemas.failures import Unavailable
 from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.server.hang_guard import HangGuard
-from streams.adapters.vectors.server.server_errors import NO_ANSWER_ERRORS, REFUSALS, describe, is_missing, is_transient
-from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
-from streams.adapters.vectors.server.stored_points import MEMORY
+from streams.adapters.vectors.server.server_answers import REFUSALS, HangGuard, await_answer, await_applied, is_missing
+from streams.adapters.vectors.server.stored_points import IN_MEMORY, MEMORY, ServerStorage
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
@@ -56,10 +54,18 @@ class ServerCollections:
     async def readable(self, space: VectorSpace) -> str | None:
         """Return the collection's name, None if it does not exist. Raises ValueError for another fingerprint."""
         name = self._prefix + space.collection
-        known = self._known.get(name) or await self._look_up(name)
-        if known is None:
-            return None
-        check_fingerprint(space, known.fingerprint)
+        if name not in self._known:
+            if not await self.ask(name, self._client.collection_exists(name)):
+                return None
+            fingerprint = await self._fingerprint(name)
+            if fingerprint is None:
+                raise ValueError(
+                    f"collection {name} has no fingerprint: another program created it, or Qdrant is older than 1.16"
+                )
+            collection = self._known.setdefault(name, KnownCollection(fingerprint))
+        else:
+            collection = self._known[name]
+        check_fingerprint(space, collection.fingerprint)
         return name
 
     async def writable(self, space: VectorSpace, points: Sequence[Point]) -> str:
@@ -69,7 +75,10 @@ class ServerCollections:
             name = await self.readable(space) or await self._create(space)
             indexed = self._known[name].indexed
             if not indexed:
-                await self._ensure_alias(space, name)
+                # The alias is missing after a failure; one to another collection stays.
+                aliases = (await self.ask(name, self._client.get_aliases())).aliases
+                if self._prefix + payload.alias_name(space.mode) not in {alias.alias_name for alias in aliases}:
+                    await self._point_alias(space, name)
             fields = [*payload.indexed_fields(points), *([MEMORY] if space.fingerprint.passages is not None else [])]
             for path in [path for path in fields if path not in indexed]:
                 await self.write(
@@ -84,18 +93,13 @@ class ServerCollections:
         One request, and one for each collection that this process has not seen: a name has one fingerprint for ever.
         """
         listed = (await await_answer(self._client.get_collections(), self.guard)).collections
-        names = [one.name for one in listed if one.name.startswith(self._prefix)]
-        found = await asyncio.gather(*(self._seen_fingerprint(name) for name in names))
+        names = [each.name for each in listed if each.name.startswith(self._prefix)]
+        unseen = [name for name in names if name not in self._fingerprints]
+        read = await asyncio.gather(*map(self._fingerprint, unseen))
+        self._fingerprints |= {name: own for name, own in zip(unseen, read, strict=True) if own is not None}
         return {
-            name.removeprefix(self._prefix): fingerprint
-            for name, fingerprint in zip(names, found, strict=True)
-            if fingerprint
+            name.removeprefix(self._prefix): self._fingerprints[name] for name in names if name in self._fingerprints
         }
-
-    async def _seen_fingerprint(self, name: str) -> Fingerprint | None:
-        if name not in self._fingerprints and (fingerprint := await self._fingerprint(name)) is not None:
-            self._fingerprints[name] = fingerprint
-        return self._fingerprints.get(name)
 
     async def delete(self, collection: str) -> None:
         """Delete a collection."""
@@ -138,27 +142,11 @@ class ServerCollections:
         await self._point_alias(space, name)
         return name
 
-    async def _ensure_alias(self, space: VectorSpace, name: str) -> None:
-        """Set the alias if it is missing after a failure; one to another collection stays."""
-        present = (await self.ask(name, self._client.get_aliases())).aliases
-        if self._prefix + payload.alias_name(space.mode) not in {one.alias_name for one in present}:
-            await self._point_alias(space, name)
-
     async def _point_alias(self, space: VectorSpace, name: str) -> None:
         pointer = models.CreateAlias(collection_name=name, alias_name=self._prefix + payload.alias_name(space.mode))
         await self.ask(
             name, self._client.update_collection_aliases([models.CreateAliasOperation(create_alias=pointer)])
         )
-
-    async def _look_up(self, name: str) -> KnownCollection | None:
-        if not await self.ask(name, self._client.collection_exists(name)):
-            return None
-        fingerprint = await self._fingerprint(name)
-        if fingerprint is None:
-            raise ValueError(
-                f"collection {name} has no fingerprint: another program created it, or Qdrant is older than 1.16"
-            )
-        return self._known.setdefault(name, KnownCollection(fingerprint))
 
     async def _fingerprint(self, name: str) -> Fingerprint | None:
         metadata = (await self.ask(name, self._client.get_collection(name))).config.metadata or {}
@@ -178,22 +166,3 @@ def _server_index_params(path: str) -> models.KeywordIndexParams | models.Intege
         payload.TIME: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=False, range=True),
     }
     return numbers.get(path, keyword)
-
-
-async def await_answer(request: Awaitable[T], guard: HangGuard) -> T:
-    """Await a response. Raises Unavailable for none in time, at once while the server hangs."""
-    try:
-        return await guard.answer(request)
-    except NO_ANSWER_ERRORS as error:
-        raise Unavailable(f"no answer from the vector server: {error!r}") from error
-    except REFUSALS as error:
-        if is_transient(error):
-            raise Unavailable(describe(error)) from error
-        raise
-
-
-async def await_applied(write: Awaitable[models.UpdateResult], guard: HangGuard) -> None:
-    """Await that a write is applied. Raises Unavailable if the server will apply it only later."""
-    status = (await await_answer(write, guard)).status
-    if status != models.UpdateStatus.COMPLETED:
-        raise Unavailable(f"the vector server has not applied a write yet: {status}")

@@ -15,20 +15,19 @@ from qdrant_client import AsyncQdrantClient, models
 from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.server.grpc_points import GrpcPoints
-from streams.adapters.vectors.server.point_queries import Hits, PointQuery, PointTransport
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
 from streams.adapters.vectors.server.read_ahead import read_ahead
-from streams.adapters.vectors.server.rest_points import RestPoints
-from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
 from streams.adapters.vectors.server.stored_points import (
+    IN_MEMORY,
     PASSAGE,
     PASSAGE_COUNT,
+    ServerStorage,
     decode_vectors,
     passage_ids,
     passages_of,
     points_of,
 )
+from streams.adapters.vectors.server.transports import GrpcPoints, Hits, PointQuery, PointTransport, RestPoints
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.vector_contract import ScoredText
@@ -187,13 +186,13 @@ class QdrantIndex:
         fields = [] if space.fingerprint.passages is None else [PASSAGE_COUNT]
         records = await self._records(space, memory_ids, contract.VECTOR_BATCH_SIZE, fields, vectors=True)
         own = {str(record.id): passage_ids(record) for record in records}
-        wanted = [one for ids in own.values() for one in ids]
+        wanted = [passage_id for ids in own.values() for passage_id in ids]
         read = await self._records(space, wanted, contract.VECTOR_BATCH_SIZE, [], vectors=True) if wanted else []
         passages = {str(record.id): record for record in read}
         # Without a memory that is being replaced, some of whose passages are gone.
-        complete = [record for record in records if all(one in passages for one in own[str(record.id)])]
+        complete = [record for record in records if passages.keys() >= set(own[str(record.id)])]
         return {
-            str(record.id): decode_vectors(space.fingerprint, record, [passages[one] for one in own[str(record.id)]])
+            str(record.id): decode_vectors(space.fingerprint, record, [passages[each] for each in own[str(record.id)]])
             for record in complete
         }
 
@@ -284,8 +283,8 @@ class QdrantIndex:
         try:
             return await asyncio.gather(*calls)
         except BaseException:
-            for one in calls:
-                one.cancel()
+            for running in calls:
+                running.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
             raise
 

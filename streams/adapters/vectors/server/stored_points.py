@@ -8,11 +8,11 @@ its memory.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid5
 
 import numpy as np
-from qdrant_client import models
+from qdrant_client import grpc, models
 
 from schemas.models.vectors import Encoded, Matrix, PassageVectors, Point, Vector
 from schemas.state.modes import Fingerprint
@@ -82,12 +82,12 @@ def decode_vectors(fingerprint: Fingerprint, memory: models.Record, passages: Se
     encoded = payload.decode_point_vectors(fingerprint, memory.vector)
     if not passages:
         return encoded
-    stored = [one.vector for one in passages if isinstance(one.vector, dict)]
-    rows = [np.array(one.get(payload.TOKENS) or np.empty((0, fingerprint.token_dim)), np.float32) for one in stored]
-    pooled = np.array([one[PASSAGE] for one in stored], np.float32)
-    return replace(
-        encoded, tokens=np.concatenate(rows), passages=PassageVectors(pooled, np.array([len(one) for one in rows]))
-    )
+    stored = [passage.vector for passage in passages if isinstance(passage.vector, dict)]
+    no_rows = np.empty((0, fingerprint.token_dim))
+    rows = [np.array(vectors.get(payload.TOKENS) or no_rows, np.float32) for vectors in stored]
+    pooled = np.array([vectors[PASSAGE] for vectors in stored], np.float32)
+    counts = np.array(list(map(len, rows)))
+    return replace(encoded, tokens=np.concatenate(rows), passages=PassageVectors(pooled, counts))
 
 
 def passages_of(memory_ids: Sequence[str]) -> models.Filter:
@@ -101,3 +101,81 @@ def passages_of(memory_ids: Sequence[str]) -> models.Filter:
 def points_of(memory_ids: Sequence[str]) -> models.Filter:
     """Return a filter that admits all points of these memories, of a space of cut texts."""
     return models.Filter(must=[models.FieldCondition(key=MEMORY, match=models.MatchAny(any=list(memory_ids)))])
+
+
+T = TypeVar("T")
+
+StoredParts = Literal["none", "tokens", "all"]
+"""Of a collection: nothing; the token vectors, most of its size; all vectors (and, on disk, the payload)."""
+
+OVERSAMPLING = 3.0
+"""Candidates by quantised vectors for each wanted one, compared again by the original vectors."""
+
+INT8 = models.ScalarQuantization(
+    scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+)
+"""A fourth of pooled vectors and half of token vectors, in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStorage:
+    """`on_disk`: originals that are read from disk; `quantised`: vectors that are searched by 8-bit copies in memory.
+
+    Without `quantised` every search is exact.
+    """
+
+    on_disk: StoredParts = "none"
+    quantised: StoredParts = "none"
+
+    @property
+    def payload_on_disk(self) -> bool | None:
+        """Whether payload is on disk; None: as the server is configured."""
+        return True if self.on_disk == "all" else None
+
+    def vector_params(self, fingerprint: Fingerprint) -> models.VectorParams | dict[str, models.VectorParams]:
+        """Return the vectors of a new collection."""
+        pooled = models.VectorParams(
+            size=fingerprint.dim,
+            distance=models.Distance.COSINE,
+            on_disk=_if_in(self.on_disk, "all", value=True),
+            quantization_config=_if_in(self.quantised, "all", value=INT8),
+        )
+        if payload.pooled_name(fingerprint) is None:
+            return pooled
+        named = {payload.POOLED: pooled} | ({PASSAGE: pooled} if fingerprint.passages is not None else {})
+        if not fingerprint.token_dim:
+            return named
+        tokens = models.VectorParams(
+            size=fingerprint.token_dim,
+            distance=models.Distance.DOT,
+            multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
+            datatype=models.Datatype.FLOAT16,
+            on_disk=_if_in(self.on_disk, "tokens", "all", value=True),
+            quantization_config=_if_in(self.quantised, "tokens", "all", value=INT8),
+        )
+        return named | {payload.TOKENS: tokens}
+
+    def rest_search_params(self) -> models.SearchParams:
+        """Return the parameters of every search. Exact ones ignore quantised vectors, and an older collection's graph.
+
+        A collection has no graph, so without `exact` too all admitted points are compared.
+        """
+        if self.quantised == "none":
+            return models.SearchParams(exact=True)
+        again = models.QuantizationSearchParams(ignore=False, rescore=True, oversampling=OVERSAMPLING)
+        return models.SearchParams(exact=False, quantization=again)
+
+    def grpc_search_params(self) -> grpc.SearchParams:
+        """Return the same as a message."""
+        if self.quantised == "none":
+            return grpc.SearchParams(exact=True)
+        again = grpc.QuantizationSearchParams(ignore=False, rescore=True, oversampling=OVERSAMPLING)
+        return grpc.SearchParams(exact=False, quantization=again)
+
+
+IN_MEMORY = ServerStorage()
+"""Everything in memory and every search exact: nothing is set."""
+
+
+def _if_in(setting: StoredParts, *wanted: StoredParts, value: T) -> T | None:
+    return value if setting in wanted else None

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from streams.adapters.embedding.process.child_pipes import EmbeddingRequest, RequestQueue, TextDeaths
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY
-from streams.adapters.embedding.process.request_queue import EmbeddingRequest, RequestQueue, TextDeaths
 from streams.fair_queue import FairQueue
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.child_pipes import EmbedderChild
-from streams.adapters.embedding.process.request_queue import EmbeddingRequest, TextDeaths
+from streams.adapters.embedding.process.child_pipes import EmbedderChild, EmbeddingRequest, TextDeaths
 
 
 class DyingProcess:

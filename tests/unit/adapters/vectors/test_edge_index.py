@@ -14,6 +14,7 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, PassageVectors, Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.edge_collections import OpenShards
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import (
     FINGERPRINT_FILE,
@@ -23,7 +24,6 @@ from streams.adapters.vectors.embedded.edge_shard import (
     load_shard,
     sync_log_files,
 )
-from streams.adapters.vectors.embedded.open_shards import OpenShards
 from tests.builders.spaces import space_of
 from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, kept_in, long_points, memory, points
 

@@ -9,11 +9,11 @@ import pytest
 
 from schemas.models.vectors import Matrix, MemoryFilter, Point
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
+from streams.adapters.vectors.embedded.boundary_cache import TokenCache, score_rows
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.maxsim import QuestionSteps
 from streams.adapters.vectors.embedded.packed_vectors import POINT_PAGE_SIZE, PackedVectors, pack_point
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
-from streams.adapters.vectors.embedded.token_cache import TokenCache, score_rows
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 

@@ -8,8 +8,8 @@ import pytest
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.edge_collections import OpenShards
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources, PartitionedIndex
-from streams.adapters.vectors.embedded.open_shards import OpenShards
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import SPACE, X, ids, memory, point, vector
 

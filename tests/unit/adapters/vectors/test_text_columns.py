@@ -9,10 +9,9 @@ import numpy as np
 from agents.ports.vector_index import PASSAGES_READ
 from schemas.models.vectors import MemoryFilter, Nearest, PassageVectors, Point
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, KeptTokens
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
-from streams.adapters.vectors.embedded.token_cache import KeptTokens
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 

@@ -10,12 +10,11 @@ import pytest
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, KeptTokens, TokenCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.maxsim import QuestionSteps
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
-from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 
