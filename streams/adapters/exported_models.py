@@ -115,12 +115,15 @@ def is_complete(name: str, folder: Path, precision: Precision) -> bool:
     Raises ValueError as `exported_model` does.
     """
     model, manifest = exported_model(name), folder / MANIFEST_FILE
-    return (
-        manifest.is_file()
-        and manifest.read_text() == model.manifest(precision)
-        and all((folder / file).is_file() for file in (MODEL_FILE, *model.tokenizer_files))
-        and _has_sizes(folder)
-    )
+    if not manifest.is_file() or manifest.read_text() != model.manifest(precision):
+        return False
+    if not all((folder / file).is_file() for file in (MODEL_FILE, *model.tokenizer_files)):
+        return False
+    try:
+        sizes: dict[str, int] = orjson.loads((folder / SIZES_FILE).read_bytes())
+        return all((folder / file).stat().st_size == size for file, size in sizes.items())
+    except (ValueError, OSError):
+        return False
 
 
 def _text(content: Mapping[str, object]) -> str:
@@ -131,11 +134,3 @@ def write_sizes(folder: Path) -> None:
     """Note the size of each file, so that a truncated one is noticed: loading it would fail at every start."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != SIZES_FILE}
     (folder / SIZES_FILE).write_text(_text(sizes))
-
-
-def _has_sizes(folder: Path) -> bool:
-    try:
-        sizes: dict[str, int] = orjson.loads((folder / SIZES_FILE).read_bytes())
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (ValueError, OSError):
-        return False

@@ -61,21 +61,18 @@ class LayoutFiles:
 def _read(file: Path) -> MapLayout | None:
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-            layout = _layout_of(stored)
+            format_, laid_out, remaining, total = stored["numbers"].tolist()
+            ids, places = tuple(memory_id.decode() for memory_id in stored["ids"].tolist()), stored["places"]
+            made_at = datetime.fromisoformat(str(stored["made_at"]))
+        has_shape = places.shape == (len(ids), 2) and remaining <= len(ids)
+        if format_ != FORMAT or not has_shape or not np.isfinite(places).all():
+            raise ValueError("not the file of a map")  # noqa: TRY301 - handled as a broken archive is
     # A broken archive raises what its parser happens to meet.
     except Exception as problem:
         log.warning("a kept map can't be read: it is made again", problem=repr(problem))
         file.unlink(missing_ok=True)
         return None
-    return layout
-
-
-def _layout_of(stored: np.lib.npyio.NpzFile) -> MapLayout:
-    format_, laid_out, remaining, total = stored["numbers"].tolist()
-    ids, places = tuple(memory_id.decode() for memory_id in stored["ids"].tolist()), stored["places"]
-    if format_ != FORMAT or places.shape != (len(ids), 2) or not np.isfinite(places).all() or remaining > len(ids):
-        raise ValueError("not the file of a map")
-    return MapLayout(ids, places, laid_out, remaining, total, datetime.fromisoformat(str(stored["made_at"])))
+    return MapLayout(ids, places, laid_out, remaining, total, made_at)
 
 
 def _write(file: Path, layout: MapLayout) -> None:

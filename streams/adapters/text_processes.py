@@ -35,15 +35,18 @@ class TextProcesses:
 
     async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> ReadText:
         """Read a text; starts a process if none is free and there are fewer than `PROCESSES`."""
-        pool = self._pool = self._pool or _new_pool()
+        if self._pool is None:
+            # Spawned: a copy of this process would have its threads' locks in any state.
+            self._pool = ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), _begin)
+        pool = self._pool
         try:
-            found = await asyncio.get_running_loop().run_in_executor(pool, find_in_text, memory, understanding)
+            in_text = await asyncio.get_running_loop().run_in_executor(pool, find_in_text, memory, understanding)
         except (BrokenProcessPool, OSError) as problem:
             log.warning("no process reads this text: it is read in a thread", reason=str(problem))
             if self._pool is pool:
                 self._pool = None
             return await read_in_thread(memory, understanding)
-        return keep_found(memory, understanding, found)
+        return keep_found(memory, understanding, in_text)
 
     def close(self) -> None:
         """Let the processes end with the text that they read."""
@@ -52,19 +55,14 @@ class TextProcesses:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _new_pool() -> ProcessPoolExecutor:
-    # A copy of this process would have its threads' locks in any state.
-    return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), _begin)
-
-
 def _begin() -> None:
     """Prepare a process: low priority, no Ctrl-C, and an end with its parent."""
+
+    def end_with_parent() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+        os._exit(0)
+
     os.nice(LOW_PRIORITY)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-    os._exit(0)
+    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -70,17 +70,14 @@ class TiktokenCounter:
         return self._count(texts)
 
     def _count(self, texts: Sequence[str]) -> list[int]:
-        encode = self._load().encode_ordinary
-        return [sum(len(encode(piece)) for piece in _pieces(text)) for text in texts]
-
-    def _load(self) -> Encoding:
         with self._load_lock:
             if self._encoding is None:
                 try:
                     self._encoding = load_encoding(self._locate())
                 except (OSError, ValueError) as problem:
                     raise Unavailable(f"no tokenizer: {problem}") from problem
-            return self._encoding
+            encode = self._encoding.encode_ordinary
+        return [sum(len(encode(piece)) for piece in _pieces(text)) for text in texts]
 
 
 def _pieces(text: str) -> Iterator[str]:

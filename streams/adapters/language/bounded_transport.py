@@ -4,12 +4,27 @@ Leaves: httpx's responses. Raises `RefusedAnswer` for an answer beyond these bou
 target, so that no client follows it with the texts of a prompt: its status is the error.
 """
 
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 
 from streams.adapters.language.faults import MAX_ANSWER_BYTES, RefusedAnswer
+
+
+def bound_responses(litellm: Any) -> None:
+    """Have every client that LiteLLM makes, for OpenAI and the others, use a `BoundedTransport`: it has no setting."""
+    from litellm.llms.custom_httpx import http_handler  # noqa: PLC0415 - after LiteLLM is configured
+
+    def create(ssl_context: Any = None, ssl_verify: Any = None, **_: Any) -> BoundedTransport:
+        verify = ssl_context if ssl_context is not None else ssl_verify is not False
+        certificate = os.getenv("SSL_CERTIFICATE", litellm.ssl_certificate)
+        return BoundedTransport(verify=verify, cert=certificate, http2=http_handler.http2_enabled())
+
+    handlers: Any = http_handler
+    handlers.AsyncHTTPHandler.create_async_transport = staticmethod(create)
+    handlers.AsyncHTTPTransport = BoundedTransport  # what it makes for proxies
 
 
 class BoundedTransport(httpx.AsyncHTTPTransport):

@@ -105,7 +105,7 @@ class Endpoint:
             started = self._deps.now()
             try:
                 async with asyncio.timeout(self.profile.timeout_s):
-                    completion = await self._library.complete(self._own_arguments() | dict(arguments))
+                    completion = await self._library.complete(self._profile_arguments() | dict(arguments))
             except Exception as error:
                 secrets = [key] if (key := self._key()) else []
                 fault = fault_of(error, self.name, self.profile, secrets)
@@ -118,7 +118,12 @@ class Endpoint:
             self._answers += 1
             self._breaker.passed()
             self._meters.called(self.name, "answered", self._deps.now() - started)
-            return self._priced(completion)
+        price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
+        if price_in is None and price_out is None:
+            return completion
+        # The profile's prices replace those that LiteLLM knows.
+        cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
+        return replace(completion, cost_usd=cost)
 
     def _breaker_open(self) -> Unavailable:
         return Unavailable(
@@ -126,7 +131,7 @@ class Endpoint:
             f" {self._last_error}"
         )
 
-    def _own_arguments(self) -> dict[str, Any]:
+    def _profile_arguments(self) -> dict[str, Any]:
         profile = self.profile
         optional = {"api_base": profile.api_base, "temperature": profile.temperature, "api_key": self._key()}
         always = {"model": profile.model, "max_tokens": profile.max_tokens, "timeout": profile.timeout_s}
@@ -143,13 +148,6 @@ class Endpoint:
         if name is None or self._deps.environment.get(name):
             return None
         return f"the profile {self.name} takes its API key from {name}, which is not set: set it and restart the worker"
-
-    def _priced(self, completion: Completion) -> Completion:
-        price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
-        if price_in is None and price_out is None:
-            return completion
-        cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
-        return replace(completion, cost_usd=cost)
 
     def _note_fault(self, entry: int, fault: Fault, started: float) -> None:
         self._calls += 1

@@ -29,24 +29,29 @@ class BackgroundEventLoop:
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine; return its result or raise its exception. Cancellation is passed on."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._ensure_started()))
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+            self._thread.start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def stop(self) -> None:
         """End the thread and what a library left running there; no coroutine of `run` may be running."""
         if self._loop is None or self._thread is None:
             return
-        await self.run(_cancel_others())
+
+        async def cancel_others() -> None:
+            # LiteLLM's log worker never ends by itself.
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        await self.run(cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
         self._loop = self._thread = None
-
-    def _ensure_started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
-            self._thread.start()
-        return self._loop
 
 
 IMPORT_ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
@@ -87,25 +92,13 @@ class LiteLLMLibrary:
     async def complete(self, arguments: Mapping[str, Any]) -> Completion:
         """Send one request. Raises what LiteLLM raises."""
         await self.load()
-        return await self._loop.run(self._complete(arguments))
-
-    async def _complete(self, arguments: Mapping[str, Any]) -> Completion:
-        response = await self._litellm.acompletion(**arguments, max_retries=0, num_retries=0, caching=False)
-        return _completion(response)
+        return await self._loop.run(_completion(self._litellm, arguments))
 
     async def close(self) -> None:
         """Close its connections, which LiteLLM would leave open."""
         if self._litellm is not None:
             await self._loop.run(self._litellm.close_litellm_async_clients())
         await self._loop.stop()
-
-
-async def _cancel_others() -> None:
-    """Cancel every other task of the loop; LiteLLM's log worker never ends by itself."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _load(secrets: tuple[str, ...]) -> Any:
@@ -116,7 +109,9 @@ def _load(secrets: tuple[str, ...]) -> Any:
 
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True  # its client cache drops sessions without closing them
-    _bound_responses(litellm)
+    from streams.adapters.language.bounded_transport import bound_responses  # noqa: PLC0415 - loads httpx
+
+    bound_responses(litellm)
     for logger in map(logging.getLogger, LOGGERS):
         logger.setLevel(logging.WARNING)
         logger.addFilter(RedactingFilter(secrets))
@@ -125,23 +120,8 @@ def _load(secrets: tuple[str, ...]) -> Any:
     return litellm
 
 
-def _bound_responses(litellm: Any) -> None:
-    """Have every client that LiteLLM makes, for OpenAI and the others, use a `BoundedTransport`: it has no setting."""
-    from litellm.llms.custom_httpx import http_handler  # noqa: PLC0415
-
-    from streams.adapters.language.bounded_transport import BoundedTransport  # noqa: PLC0415 - loads httpx
-
-    def create(ssl_context: Any = None, ssl_verify: Any = None, **_: Any) -> BoundedTransport:
-        verify = ssl_context if ssl_context is not None else ssl_verify is not False
-        certificate = os.getenv("SSL_CERTIFICATE", litellm.ssl_certificate)
-        return BoundedTransport(verify=verify, cert=certificate, http2=http_handler.http2_enabled())
-
-    handlers: Any = http_handler
-    handlers.AsyncHTTPHandler.create_async_transport = staticmethod(create)
-    handlers.AsyncHTTPTransport = BoundedTransport  # what it makes for proxies
-
-
-def _completion(response: Any) -> Completion:
+async def _completion(litellm: Any, arguments: Mapping[str, Any]) -> Completion:
+    response = await litellm.acompletion(**arguments, max_retries=0, num_retries=0, caching=False)
     choice = response.choices[0]
     usage = getattr(response, "usage", None)
     cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")

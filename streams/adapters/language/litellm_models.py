@@ -50,7 +50,18 @@ class LiteLLMModels:
             self._meters.answered(endpoint.name, "unanswerable")
             raise
         self._meters.answered(endpoint.name, "valid" if len(calls) == 1 else "repaired")
-        return _model_answer(value, endpoint, prompt, calls)
+        costs = [completion.cost_usd for completion in calls]
+        prices = [cost for cost in costs if cost is not None]
+        return ModelAnswer(
+            answer=value,
+            profile=endpoint.name,
+            prompt=prompt.version,
+            tokens_in=sum(completion.tokens_in for completion in calls),
+            tokens_out=sum(completion.tokens_out for completion in calls),
+            # Unknown where one of the prices is.
+            cost_usd=sum(prices) if len(prices) == len(costs) else None,
+            repaired=len(calls) > 1,
+        )
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         endpoint = self._endpoint(step, role, profile)
@@ -106,17 +117,3 @@ def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> An
         if completion.finish_reason == FINISH_CUT_OFF:
             raise InvalidAnswer(f"{problem} (it was cut off at {profile.max_tokens} tokens)") from problem
         raise
-
-
-def _model_answer(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> ModelAnswer[AnswerT]:
-    costs = [completion.cost_usd for completion in calls]
-    prices = [cost for cost in costs if cost is not None]
-    return ModelAnswer(
-        answer=value,
-        profile=endpoint.name,
-        prompt=prompt.version,
-        tokens_in=sum(completion.tokens_in for completion in calls),
-        tokens_out=sum(completion.tokens_out for completion in calls),
-        cost_usd=sum(prices) if len(prices) == len(costs) else None,
-        repaired=len(calls) > 1,
-    )

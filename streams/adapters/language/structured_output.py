@@ -46,20 +46,18 @@ def _strict(schema: Any) -> Any:
         return {"$ref": schema["$ref"]}
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
-    supported = {keyword: _part(keyword, value) for keyword, value in schema.items() if keyword in SUPPORTED_KEYWORDS}
-    return supported | _description(schema) | _closed(schema)
-
-
-def _part(keyword: str, value: Any) -> Any:
-    if keyword in {"properties", "$defs"}:
-        return {name: _strict(part) for name, part in value.items()}
-    return value if keyword in {"enum", "required", "type", "description"} else _strict(value)
-
-
-def _description(schema: dict[str, Any]) -> dict[str, str]:
-    limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
-    description = " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
-    return {"description": description} if description else {}
+    strict: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword not in SUPPORTED_KEYWORDS:
+            continue
+        if keyword in {"properties", "$defs"}:
+            # Their keys are names, not keywords.
+            strict[keyword] = {name: _strict(part) for name, part in value.items()}
+        else:
+            strict[keyword] = value if keyword in {"enum", "required", "type", "description"} else _strict(value)
+    if description := _description(schema):
+        strict["description"] = description
+    return strict | _closed(schema)
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +66,12 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     if "properties" not in schema:
         raise ValueError("an answer type with free keys has no strict JSON schema: name its fields")
     return {"required": list(schema["properties"]), "additionalProperties": False}
+
+
+def _description(schema: dict[str, Any]) -> str:
+    """Return the description, with the limits in words."""
+    limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
+    return " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
 
 
 MAX_REPEATED_CHARS = 4_000
@@ -97,23 +101,20 @@ class CompletionRequest:
         return self._arguments(note + self.prompt.user)
 
     def _arguments(self, user: str) -> dict[str, Any]:
-        messages = [{"role": "system", "content": self._system()}, {"role": "user", "content": user}]
-        return {"messages": messages} | self._response_format()
-
-    def _system(self) -> str:
+        schema, system = strict_schema(self.answer), self.prompt.system
+        response_format: dict[str, Any] = {}
         if self.structured_output == "json_schema":
-            return self.prompt.system
-        schema = json.dumps(strict_schema(self.answer), ensure_ascii=False)
-        instruction = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
-        return f"{self.prompt.system}\n\n{instruction}\n{schema}"
-
-    def _response_format(self) -> dict[str, Any]:
-        if self.structured_output == "prompt":
-            return {}
-        if self.structured_output == "json_object":
-            return {"response_format": {"type": "json_object"}}
-        schema = {"name": self.answer.__name__.lower(), "strict": True, "schema": strict_schema(self.answer)}
-        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+            named = {"name": self.answer.__name__.lower(), "strict": True, "schema": schema}
+            response_format = {"response_format": {"type": "json_schema", "json_schema": named}}
+        else:
+            # The provider knows nothing of the schema: the model reads it.
+            described = json.dumps(schema, ensure_ascii=False)
+            request = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
+            system = f"{system}\n\n{request}\n{described}"
+            if self.structured_output == "json_object":
+                response_format = {"response_format": {"type": "json_object"}}
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        return {"messages": messages} | response_format
 
 
 REASONING_PATTERN = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -144,7 +145,9 @@ def read_answer(text: str, answer: type[AnswerT]) -> AnswerT:
             try:
                 return answer.model_validate(candidate)
             except ValidationError as error:
-                problem = _describe(error)
+                problems = error.errors(include_url=False, include_context=False, include_input=False)
+                places = ((".".join(map(str, each["loc"])) or "the object", each["msg"]) for each in problems)
+                problem = "; ".join([f"{place}: {message}" for place, message in places][:MAX_PROBLEMS])
     raise InvalidAnswer(problem)
 
 
@@ -157,8 +160,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         try:
             value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            if _is_cut_off(error):
-                return  # the rest are parts of the truncated object
+            if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
+                return  # It is cut off: the rest are parts of the truncated object.
             end = start + 1
         except (ValueError, RecursionError):
             return
@@ -167,19 +170,9 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         start = text.find("{", end)
 
 
-def _is_cut_off(error: json.JSONDecodeError) -> bool:
-    return error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip()
-
-
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     if isinstance(value, list):
         return [_without_nulls(part) for part in value if part is not None]
     return value
-
-
-def _describe(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    described = [f"{'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems]
-    return "; ".join(described[:MAX_PROBLEMS])
