@@ -96,7 +96,7 @@ class ReplyTopics:
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
-        self._known: dict[str, Partitions] = {}
+        self._partitions: dict[str, Partitions] = {}
         self._last_used: dict[str, float] = {}
         self._wanted: dict[str, asyncio.Future[Partitions]] = {}
         self._bursts: Bursts[str] = Bursts(self._look_up_burst)
@@ -115,22 +115,28 @@ class ReplyTopics:
 
     async def has_place(self, out: Outgoing) -> bool:
         """True if the topic of a reply exists, with its partition if it names one. Asks the broker if it seems not."""
-        if not _is_among(out, self._known.get(out.topic, frozenset())):
-            partitions = await self._look_up(out.topic)
+        if not self.knows(out):
+            lookup = self._wanted.get(out.topic)
+            if lookup is None:
+                lookup = self._wanted[out.topic] = asyncio.get_running_loop().create_future()
+                self._bursts.add(out.topic)
+            # Others may wait for the same topic: the end of this request does not cancel their lookup.
+            partitions = await asyncio.shield(lookup)
             if not partitions:
                 self.forget(out.topic)
                 return False
-            self._known[out.topic] = partitions
+            self._partitions[out.topic] = partitions
         self._last_used[out.topic] = time.monotonic()
-        return _is_among(out, self._known[out.topic])
+        return self.knows(out)
 
     def knows(self, out: Outgoing) -> bool:
         """True if the place of a reply existed when the broker was last asked."""
-        return _is_among(out, self._known.get(out.topic, frozenset()))
+        partitions = self._partitions.get(out.topic)
+        return partitions is not None and (out.partition is None or out.partition in partitions)
 
     def forget(self, topic: str) -> None:
         """Look a topic up again before the next reply."""
-        self._known.pop(topic, None)
+        self._partitions.pop(topic, None)
         self._last_used.pop(topic, None)
 
     def drop_unused(self) -> frozenset[str]:
@@ -140,15 +146,6 @@ class ReplyTopics:
             self.forget(topic)
         return frozenset(self._last_used)
 
-    async def _look_up(self, topic: str) -> Partitions:
-        """Return the partitions of a topic; none if it is missing, or the broker does not answer."""
-        lookup = self._wanted.get(topic)
-        if lookup is None:
-            lookup = self._wanted[topic] = asyncio.get_running_loop().create_future()
-            self._bursts.add(topic)
-        # Others may wait for the same topic: the end of this request does not cancel their lookup.
-        return await asyncio.shield(lookup)
-
     def _look_up_burst(self, topics: Sequence[str]) -> None:
         for first in range(0, len(topics), LOOKUP_BATCH_SIZE):
             looking_up = asyncio.create_task(self._look_up_batch(topics[first : first + LOOKUP_BATCH_SIZE]))
@@ -156,6 +153,7 @@ class ReplyTopics:
             looking_up.add_done_callback(self._looking_up.discard)
 
     async def _look_up_batch(self, topics: Sequence[str]) -> None:
+        # A missing topic has no partitions, nor has any while the broker does not answer.
         described: Mapping[str, Partitions] = {}
         try:
             described = await partitions_of_topics(self._admin, topics)
@@ -164,10 +162,6 @@ class ReplyTopics:
         finally:
             for topic in topics:
                 self._wanted.pop(topic).set_result(described.get(topic, frozenset()))
-
-
-def _is_among(out: Outgoing, partitions: Partitions) -> bool:
-    return bool(partitions) and (out.partition is None or out.partition in partitions)
 
 
 REPLY_TIMEOUT_S = 5.0
