@@ -177,7 +177,12 @@ def build_catalog(
     A configured embedder replaces the preset of its name. `precision` is that of MiniLM. `allowed` names
     the presets besides the two of `general`, None for all. Raises ValueError for one that would replace `general`.
     """
-    _reject_general_override(configured)
+    for name in GENERAL_PRESET.names:
+        if name in configured:
+            raise ValueError(
+                f"EMBEDDERS may not hold {name!r}: this name is reserved for the embedder of the mode"
+                f" {GENERAL_PRESET.name!r}, which all users share; give yours another name, and let modes name it"
+            )
     always = (GENERAL_PRESET, MULTILINGUAL_SMALL)
     entries = {
         preset.name: _entry(models, preset, precision)
@@ -188,15 +193,6 @@ def build_catalog(
         entries[GENERAL] = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
     return by_name | {name: _configured_entry(name, embedder) for name, embedder in configured.items()}
-
-
-def _reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
-    for name in GENERAL_PRESET.names:
-        if name in configured:
-            raise ValueError(
-                f"EMBEDDERS may not hold {name!r}: this name is reserved for the embedder of the mode"
-                f" {GENERAL_PRESET.name!r}, which all users share; give yours another name, and let modes name it"
-            )
 
 
 def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:

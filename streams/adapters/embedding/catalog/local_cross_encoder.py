@@ -5,8 +5,7 @@ nothing but the published file is run; the process ends when nothing has used it
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -55,24 +54,29 @@ class LocalCrossEncoder:
         return self._loader.loaded is not None
 
     async def scores(self, question: str, texts: Sequence[str], *, boundary: str = "") -> Sequence[float]:
-        with self._in_use():
-            process = self._loader.loaded or await self._load()
+        self._calls += 1
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            process = self._loader.loaded
+            if process is None:
+                try:
+                    self._model.weights_path()
+                except FileNotFoundError as problem:
+                    raise ModelMissing(str(problem)) from problem
+                self._loader.begin(self._rest)
+                process = await self._loader.attempted()
             asked = question[:MAX_QUESTION_CHARS]
             scored = await asyncio.gather(*(process.passage(text, asked, boundary) for text in texts))
+        finally:
+            self._calls -= 1
+            self._rest()
         return [float(pair.pooled[0]) for pair in scored]
 
     async def close(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
         await self._loader.close()
-
-    async def _load(self) -> ProcessEmbedder:
-        try:
-            self._model.weights_path()
-        except FileNotFoundError as problem:
-            raise ModelMissing(str(problem)) from problem
-        self._loader.begin(self._rest)
-        return await self._loader.attempted()
 
     def _start(self) -> ProcessEmbedder:
         local = LocalModel(
@@ -93,17 +97,6 @@ class LocalCrossEncoder:
         if loaded.file_sha256 != published:
             raise ModelMissing(f"its file has sha256 {loaded.file_sha256}, the published one has {published}")
         return loaded
-
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        self._calls += 1
-        if self._idle is not None:
-            self._idle.cancel()
-        try:
-            yield
-        finally:
-            self._calls -= 1
-            self._rest()
 
     def _rest(self) -> None:
         """After a call, and after loading, which may take longer than the call: unload the model unless it is used."""

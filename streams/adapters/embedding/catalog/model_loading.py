@@ -122,7 +122,10 @@ class ModelLoader:
         try:
             process = self._process = self._process or self._start()
             loaded = await process.load()
-            self._check(loaded)
+            self._loaded_first = self._loaded_first or loaded
+            if loaded != self._loaded_first:
+                # Memories would be in two spaces.
+                raise ModelMissing("its model has changed; restart the worker to use the new one")  # noqa: TRY301
             self.fingerprint = self.fingerprint or await self._agree(loaded)
         except (ModelMissing, OSError) as problem:
             self._failure = str(problem)
@@ -134,12 +137,6 @@ class ModelLoader:
             return True
         finally:
             self._tried.set()
-
-    def _check(self, fingerprint: Fingerprint) -> None:
-        """Raise ModelMissing for another model than before: memories would be in two spaces."""
-        self._loaded_first = self._loaded_first or fingerprint
-        if fingerprint != self._loaded_first:
-            raise ModelMissing("its model has changed; restart the worker to use the new one")
 
     async def _end_process(self) -> None:
         process, self._process = self._process, None
@@ -165,21 +162,17 @@ class RecordedModels:
         if loaded.files is None:
             return base
         own = ModelRecord(embedder=base.embedder, space=base.digest, files=loaded.files)
-        first = await self._first_record(own)
-        if first.files == own.files:
-            return base
-        problem = "embedder has another tokenizer or other weights than before"
-        log.warning(problem, embedder=own.embedder, consequence=WAY_OUT)
-        return loaded
-
-    async def _first_record(self, own: ModelRecord) -> ModelRecord:
-        """Return the first record of the model; without one write `own`."""
         recorded = await self._log.values()
         if own.key not in recorded:
             spaces = [values for key, values in recorded.items() if key.startswith(MODEL_KEY)]
             if any(model.embedder == own.embedder for values in spaces for model in readable(values, ModelRecord)):
                 log.warning("embedder makes other vectors than before", embedder=own.embedder, consequence=WAY_OUT)
-        return await agree(self._log, own.key, own)
+        first = await agree(self._log, own.key, own)
+        if first.files == own.files:
+            return base
+        problem = "embedder has another tokenizer or other weights than before"
+        log.warning(problem, embedder=own.embedder, consequence=WAY_OUT)
+        return loaded
 
 
 MAX_RELOAD_WAIT_S = 4.0
@@ -219,7 +212,13 @@ class IdleModel:
     async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
         """Embed a question, after a wait for the model where that starts again. Raises Unavailable as the process."""
         with self._in_use():
-            process = self._running() or await self._reloaded()
+            process = self._running()
+            if process is None:
+                try:
+                    async with asyncio.timeout(MAX_RELOAD_WAIT_S):
+                        process = await self._loader.attempted()
+                except TimeoutError:
+                    raise Unavailable(self._missing()) from None
             return await process.query(text, prefix, boundary)
 
     async def end_if_idle(self, idle_s: float) -> bool:
@@ -233,13 +232,6 @@ class IdleModel:
         if self._loader.loaded is None:
             self._begin()
         return self._loader.loaded
-
-    async def _reloaded(self) -> ProcessEmbedder:
-        try:
-            async with asyncio.timeout(MAX_RELOAD_WAIT_S):
-                return await self._loader.attempted()
-        except TimeoutError:
-            raise Unavailable(self._missing()) from None
 
     def _missing(self) -> str:
         return f"embedder {self._name!r} is missing: {self._loader.error or LOADING_REASON}"

@@ -58,7 +58,18 @@ class CrossEncoderModel:
         """Load and probe the model; takes 0.2 s. Raises OSError for a missing file, ValueError as the constructor."""
         with (local.directory / local.model_file).open("rb") as file:
             file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return cls(local, _open(local), file_sha256, companions_digest(local))
+        # fastembed knows models by id, so one is registered for each file name.
+        model_id = f"modestream/cross-encoder-{local.model_file}"
+        with suppress(ValueError):  # Registered already.
+            TextCrossEncoder.add_custom_model(model_id, ModelSource(hf=model_id), local.model_file)
+        folder = str(local.directory)
+        # With a given folder nothing is looked up; without `cache_dir` a folder is made in the system's temporary one.
+        opened = TextCrossEncoder(
+            model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
+        ).model
+        if not isinstance(opened, OnnxTextCrossEncoder):
+            raise TypeError(f"fastembed opened {model_id} as {type(opened).__name__}, not as an ONNX cross-encoder")
+        return cls(local, opened, file_sha256, companions_digest(local))
 
     def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
         """Cut question and text into tokens."""
@@ -83,18 +94,3 @@ class CrossEncoderModel:
         """Score a pair at once."""
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded
-
-
-def _open(local: LocalModel) -> OnnxTextCrossEncoder:
-    """Open the session. fastembed knows models by id, so one is registered for each file name."""
-    model_id = f"modestream/cross-encoder-{local.model_file}"
-    with suppress(ValueError):  # Registered already.
-        TextCrossEncoder.add_custom_model(model_id, ModelSource(hf=model_id), local.model_file)
-    folder = str(local.directory)
-    # With a given folder nothing is looked up; without `cache_dir` a folder is made in the system's temporary one.
-    opened = TextCrossEncoder(
-        model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
-    )
-    if not isinstance(opened.model, OnnxTextCrossEncoder):
-        raise TypeError(f"fastembed opened {model_id} as {type(opened.model).__name__}, not as an ONNX cross-encoder")
-    return opened.model

@@ -180,7 +180,20 @@ class FastembedModel:
         learned = local.learned_arrays()
         self._centre = PooledCentre.of({} if learned is None else learned.arrays)
         self._tokens = TokenVectors.of(learned, local.dim) if self._has_token_states() else None
-        self.fingerprint = _fingerprint(local, (file_sha256, files), max_tokens, self._tokens)
+        self.fingerprint = Fingerprint(
+            embedder=local.name,
+            file_sha256=file_sha256,
+            files=files,
+            precision=local.precision,
+            dim=local.dim,
+            pooling=local.pooling,
+            normalize=local.normalize,
+            passage_prefix=local.passage_prefix,
+            max_tokens=max_tokens,
+            tokens=None if self._tokens is None else self._tokens.name,
+            token_dim=0 if self._tokens is None else self._tokens.dim,
+            passages=CUTTING,
+        )
 
     @classmethod
     def load(cls, local: LocalModel) -> Self:
@@ -244,23 +257,3 @@ class FastembedModel:
         if not np.isfinite(pooled).all():
             raise ValueError(f"the model of embedder {self._local.name!r} gives vectors that are not finite")
         return states.ndim > 1
-
-
-def _fingerprint(
-    local: LocalModel, digests: tuple[str, str | None], max_tokens: int, tokens: TokenVectors | None
-) -> Fingerprint:
-    """`digests` are those of the model's file and of the files beside it."""
-    return Fingerprint(
-        embedder=local.name,
-        file_sha256=digests[0],
-        files=digests[1],
-        precision=local.precision,
-        dim=local.dim,
-        pooling=local.pooling,
-        normalize=local.normalize,
-        passage_prefix=local.passage_prefix,
-        max_tokens=max_tokens,
-        tokens=None if tokens is None else tokens.name,
-        token_dim=0 if tokens is None else tokens.dim,
-        passages=CUTTING,
-    )

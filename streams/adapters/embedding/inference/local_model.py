@@ -51,17 +51,13 @@ def read_learned(path: Path) -> LearnedArrays:
     header: dict[str, Any] = orjson.loads(line)
     numbers = np.frombuffer(rest, "<f4").astype(np.float32)
     digest = hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
-    return LearnedArrays(header["kind"], digest, _arrays(header["arrays"], numbers))
-
-
-def _arrays(described: list[dict[str, Any]], numbers: Matrix) -> dict[str, Matrix]:
-    """Return the arrays by name. Raises ValueError if the file has too few numbers."""
     arrays, start = {}, 0
-    for array in described:
+    for array in header["arrays"]:
         rows, columns = array["shape"]
+        # `reshape` raises ValueError if the file has too few numbers.
         arrays[array["name"]] = numbers[start : start + rows * columns].reshape(rows, columns)
         start += rows * columns
-    return arrays
+    return LearnedArrays(header["kind"], digest, arrays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,12 @@ class TextRefusedError(RuntimeError):
 
 
 class RequestQueue:
-    """Requests in, the next one for the pipe out, as far as there is room."""
+    """The requests that wait for one embedder's process: queries first, each kind round robin by user.
+
+    Guaranteed: few requests are in the pipe, so that a flood of one user waits here, and another user's text behind at
+    most one of the flood for each of its own; a text that was in the process when it died is sent alone, and refused
+    after `MAX_DEATHS` deaths.
+    """
 
     def __init__(self, passages_in_pipe: int, deaths: TextDeaths) -> None:
         self._limits = {frames.QUERY: MAX_QUERIES_IN_PIPE, frames.PASSAGE: passages_in_pipe}
@@ -276,21 +281,18 @@ class EmbedderChild:
         """Ask for a sign of life at every tick; kill the process when it is overdue."""
         while not self.ended:
             await asyncio.sleep(self._limits.tick_s)
-            if self._is_hung():
+            if self._unanswered_ticks is not None:
+                self._unanswered_ticks += 1
+            for request in self._in_pipe.values():
+                request.waited += 1
+            longest = max((request.waited for request in self._in_pipe.values()), default=0)
+            if (self._unanswered_ticks or 0) >= self._limits.silent or longest >= self._limits.passage:
                 log.warning("embedder process hangs, killing it", pid=self._process.pid)
                 self._process.kill()
                 return
             if self._unanswered_ticks is None and self._writing is not None:
                 self._unanswered_ticks = 0
                 self._writing.write(frames.encode_frame(0, frames.PING, b""))
-
-    def _is_hung(self) -> bool:
-        if self._unanswered_ticks is not None:
-            self._unanswered_ticks += 1
-        for request in self._in_pipe.values():
-            request.waited += 1
-        longest = max((request.waited for request in self._in_pipe.values()), default=0)
-        return (self._unanswered_ticks or 0) >= self._limits.silent or longest >= self._limits.passage
 
     def _end_of_output(self) -> None:
         is_death, self.ended = not self.ended, True

@@ -126,17 +126,14 @@ class EmbedderProcess:
             self._slots_file = -1
 
     def _opened(self) -> tuple[socket.socket, int]:
-        connection = self._open()
-        return connection, os.open(self._slots, os.O_RDONLY)
-
-    def _open(self) -> socket.socket:
+        """Return a connection, and the open file of the texts under way."""
         deadline = time.monotonic() + OPEN_TIMEOUT_S
         while time.monotonic() < deadline:
-            if (connection := _connected(self._address)) is not None:
-                return connection
-            with locked(self._lock) as lock:
-                if lock is not None:
-                    return self._start(lock)
+            if (connection := _connected(self._address)) is None:
+                with locked(self._lock) as lock:
+                    connection = None if lock is None else self._start(lock)
+            if connection is not None:
+                return connection, os.open(self._slots, os.O_RDONLY)
             time.sleep(OPEN_POLL_INTERVAL_S)
         raise ModelMissing(f"the embedder's process {self.pid} has its lock and takes no connection")
 

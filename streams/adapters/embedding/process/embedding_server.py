@@ -97,15 +97,11 @@ class PassageAnswers:
         except Exception as problem:
             result = problem
         is_long = thread_time() - began > MAX_HELD_RUN_S
-        self._answer(self._due(FinishedRun(number, content, result), at_once=alone or is_long))
-
-    def _due(self, finished: FinishedRun, *, at_once: bool) -> list[FinishedRun]:
-        """Hold a result back; return those that are to be answered now."""
         with self._changing:
-            self._held.append(finished)
-            if not at_once and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
-                return []
-        return self._taken()
+            self._held.append(FinishedRun(number, content, result))
+            if not (alone or is_long) and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
+                return
+        self._answer(self._taken())
 
     def _taken(self) -> list[FinishedRun]:
         with self._changing:
@@ -125,19 +121,16 @@ class PassageAnswers:
 
     def _answers(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
         try:
-            return self._vectors(outputs)
+            encoded = self._model.finish_passages([output for _, output in outputs])
+            return [
+                frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(vectors))
+                for (number, _), vectors in zip(outputs, encoded, strict=True)
+            ]
         except Exception as problem:
             if len(outputs) == 1:
                 return [frames.encode_error(outputs[0][0], problem)]
             # One of them can't be finished: the others are not concerned.
             return [answer for output in outputs for answer in self._answers([output])]
-
-    def _vectors(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
-        encoded = self._model.finish_passages([output for _, output in outputs])
-        return [
-            frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(vectors))
-            for (number, _), vectors in zip(outputs, encoded, strict=True)
-        ]
 
 
 def load_model(options: dict[str, Any]) -> LoadedModel:

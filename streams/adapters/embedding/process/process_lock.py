@@ -22,7 +22,12 @@ def locked(path: Path) -> Iterator[int | None]:
     """Lock a file and yield its descriptor; None if another process has it. A child that inherits it keeps the lock."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        yield lock if _lock(lock) else None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken: int | None = lock
+        except BlockingIOError:
+            taken = None
+        yield taken
     finally:
         os.close(lock)
 
@@ -32,11 +37,3 @@ def pid_of(lock: Path) -> int | None:
     with suppress(FileNotFoundError, ValueError), locked(lock) as taken:
         return int(lock.read_text(encoding="ascii")) if taken is None else None
     return None
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -35,7 +35,12 @@ class Connection:
         """Write a frame, or as much as fits now: a thread of its own writes the rest."""
         with self._writing:
             if not self._unwritten:
-                data = data[self._write_now(data) :]
+                try:
+                    data = data[self._socket.send(data, socket.MSG_DONTWAIT) :]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    return  # The worker has ended: nothing is left to do for it.
             if data:
                 self._unwritten.append(data)
                 if len(self._unwritten) == 1:
@@ -45,14 +50,6 @@ class Connection:
         """Close it; what is not written is dropped."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _write_now(self, data: bytes) -> int:
-        try:
-            return self._socket.send(data, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            return len(data)  # The worker has ended: nothing is left to do for it.
 
     def _write_rest(self) -> None:
         while True:
@@ -82,7 +79,12 @@ class SharedServer:
         except OSError:
             os._exit(1)
         self._accepted += 1
-        self._add(Connection(self._accepted, connected))
+        connection = Connection(self._accepted, connected)
+        with self._changing:
+            self._connections[connection.number] = connection
+            if self._hello is not None:
+                connection.write(self._hello)
+        threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
     def accept_all(self) -> None:
         """Accept connections until the process ends."""
@@ -102,13 +104,6 @@ class SharedServer:
             for connection in self._connections.values():
                 connection.write(first_frame)
         threading.Event().wait()
-
-    def _add(self, connection: Connection) -> None:
-        with self._changing:
-            self._connections[connection.number] = connection
-            if self._hello is not None:
-                connection.write(self._hello)
-        threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
     def _read(self, connection: Connection) -> None:
         with suppress(OSError):
