@@ -84,8 +84,16 @@ def bert_model(weights: Tensors, config: Mapping[str, Any], words: FourBitTensor
     for number in range(last + 1):
         layer = f"encoder.layer.{number}"
         attended = _attention(graph, states, layer, config)
-        states = _feed_forward(graph, attended, layer, config, OUTPUT_NAME if number == last else f"{layer}.states")
-    return _checked_model(graph, config["hidden_size"])
+        wide = graph.add("Gelu", [graph.published_linear(attended, f"{layer}.intermediate.dense")], f"{layer}.gelu")
+        output = OUTPUT_NAME if number == last else f"{layer}.states"
+        states = _residual(graph, wide, attended, f"{layer}.output", config, output)
+    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "tokens"])]
+    outputs = [helper.make_tensor_value_info(OUTPUT_NAME, TensorProto.FLOAT, [1, "tokens", config["hidden_size"]])]
+    encoder = helper.make_graph(graph.nodes, "bert", inputs, outputs, graph.constants, value_info=graph.types)
+    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_DOMAIN, 1)]
+    model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
+    checker.check_model(model)
+    return model
 
 
 def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTensor | None) -> str:
@@ -111,23 +119,14 @@ def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
 
 def _attention(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any]) -> str:
     """Attend; the operator divides the scores by sqrt(head size)."""
-    parts = _query_key_value(graph, states, f"{layer}.attention")
-    heads = config["num_attention_heads"]
-    context = graph.add_runtime("MultiHeadAttention", parts, f"{layer}.context", num_heads=heads)
-    return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
-
-
-def _query_key_value(graph: GraphBuilder, states: str, name: str) -> list[str]:
-    """Project to all three in one product."""
-    parts = ("query", "key", "value")
+    name, parts = f"{layer}.attention", ("query", "key", "value")
+    # All three in one product.
     weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] for part in parts])
     bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] for part in parts])
-    return graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
-
-
-def _feed_forward(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any], output: str) -> str:
-    wide = graph.add("Gelu", [graph.published_linear(states, f"{layer}.intermediate.dense")], f"{layer}.gelu")
-    return _residual(graph, wide, states, f"{layer}.output", config, output)
+    projected = graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
+    heads = config["num_attention_heads"]
+    context = graph.add_runtime("MultiHeadAttention", projected, f"{layer}.context", num_heads=heads)
+    return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
 
 
 def _residual(graph: GraphBuilder, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:
@@ -138,13 +137,3 @@ def _residual(graph: GraphBuilder, branch: str, states: str, name: str, config: 
     projected = graph.published_linear(branch, f"{name}.dense")
     summed = graph.add("Sum", [projected, states], f"{name}.sum")
     return graph.layer_norm(summed, f"{name}.LayerNorm", config["layer_norm_eps"], output)
-
-
-def _checked_model(graph: GraphBuilder, hidden: int) -> ModelProto:
-    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "tokens"])
-    states = helper.make_tensor_value_info(OUTPUT_NAME, TensorProto.FLOAT, [1, "tokens", hidden])
-    encoder = helper.make_graph(graph.nodes, "bert", [ids], [states], graph.constants, value_info=graph.types)
-    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_DOMAIN, 1)]
-    model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
-    checker.check_model(model)
-    return model

@@ -151,24 +151,19 @@ def write_tokenizer(e5: E5File, folder: Path, config: dict[str, object], max_tok
         "unk_token": unknown,
     }
     described = {"model_max_length": max_tokens, "tokenizer_class": "XLMRobertaTokenizer", **names}
-    _tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
-    for name, content in zip(E5.tokenizer_files[1:], (described, names, config), strict=True):
-        (folder / name).write_text(json.dumps(content, indent=2) + "\n")
-
-
-def _tokenizer_of(e5: E5File, max_tokens: int) -> Tokenizer:
     specials = e5.specials
     scored = [(piece, float(score)) for piece, score in zip(e5.pieces, e5.scores, strict=True)]
     tokenizer = Tokenizer(Unigram(scored, unk_id=specials.unknown, byte_fallback=False))
     tokenizer.normalizer = normalizer()
     tokenizer.pre_tokenizer = Metaspace()
-    begin, end = e5.pieces[specials.begin], e5.pieces[specials.end]
     tokenizer.post_processor = TemplateProcessing(
         single=f"{begin} $A {end}", special_tokens=[(begin, specials.begin), (end, specials.end)]
     )
     tokenizer.add_special_tokens([AddedToken(e5.pieces[number], normalized=False) for number in specials])
     tokenizer.enable_truncation(max_tokens)
-    return tokenizer
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    for name, content in zip(E5.tokenizer_files[1:], (described, names, config), strict=True):
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def normalizer() -> Normalizer:
@@ -231,23 +226,19 @@ def e5_word_table(e5: E5File) -> FourBitTensor:
 def e5_tensors(e5: E5File) -> Tensors:
     """Return all other tensors, as float32, by their published names."""
     hidden = e5.size("hidden")
-    return {
+    tensors: dict[str, NDArray[np.float32]] = {
         "embeddings.position_embeddings.weight": e5.floats("emb.pos", e5.size("positions"), hidden),
         "embeddings.token_type_embeddings.weight": e5.floats("emb.type", e5.size("segments"), hidden),
         **_norm(e5, "emb.ln", "embeddings.LayerNorm"),
-        **{name: tensor for layer in range(e5.size("layers")) for name, tensor in _layer(e5, layer).items()},
     }
-
-
-def _layer(e5: E5File, number: int) -> Tensors:
-    prefix, published = f"l{number}", f"encoder.layer.{number}"
-    tensors: dict[str, Any] = {}
-    for short, (name, outputs, inputs) in LINEAR.items():
-        rows, columns = e5.size(outputs), e5.size(inputs)
-        tensors[f"{published}.{name}.weight"] = e5.floats(f"{prefix}.{short}.w", rows, columns)
-        tensors[f"{published}.{name}.bias"] = e5.floats(f"{prefix}.{short}.b", rows)
-    for short, name in NORMS.items():
-        tensors |= _norm(e5, f"{prefix}.{short}", f"{published}.{name}")
+    for number in range(e5.size("layers")):
+        prefix, published = f"l{number}", f"encoder.layer.{number}"
+        for short, (name, outputs, inputs) in LINEAR.items():
+            rows, columns = e5.size(outputs), e5.size(inputs)
+            tensors[f"{published}.{name}.weight"] = e5.floats(f"{prefix}.{short}.w", rows, columns)
+            tensors[f"{published}.{name}.bias"] = e5.floats(f"{prefix}.{short}.b", rows)
+        for short, name in NORMS.items():
+            tensors |= _norm(e5, f"{prefix}.{short}", f"{published}.{name}")
     return tensors
 
 
