@@ -1,9 +1,12 @@
-"""The vectors of queried boundaries in memory, read from the packed rows at the first question; an LRU cache.
+"""Vectors of queried boundaries in memory, read from the packed rows; two LRU caches.
 
-Enters: questions by boundary, and what is written or removed. Leaves: the vectors of a boundary, or None where the
-engine is to be asked: of more than `MAX_CACHED_POINTS`, or with token vectors that can't be packed. That is remembered;
-a boundary's own points alone decide it, so the memories of others never change how its queries are scored. Guaranteed:
-what is cached has every write that came before.
+`BoundaryCache` has all vectors of small boundaries, read at the first question. Enters: questions by boundary, and what
+is written or removed. Leaves: the vectors of a boundary, or None where the engine is to be asked: of more than
+`MAX_CACHED_POINTS`, or with token vectors that can't be packed. That is remembered; a boundary's own points alone
+decide it, so the memories of others never change how its queries are scored. Guaranteed: what is cached has every write
+that came before.
+
+`TokenCache` has tokens and passages that questions of large boundaries have read: reading takes a third of a question.
 """
 
 import asyncio
@@ -74,8 +77,19 @@ class BoundaryCache:
             self._remove(collection, point.memory_id)
             key = collection, point.boundary
             cached = self._boundaries.get(key)
-            if cached is not None:
-                self._update(key, cached, point, vectors)
+            if cached is None:
+                continue
+            if vectors is None:
+                self.put(key, None)
+                continue
+            is_full = len(cached.rows) >= self.max_points
+            cached.put([PointRow.of(point, vectors)])
+            if is_full or cached.needs_compaction:
+                # The next question reads it again, or finds that it has too many points.
+                self.drop(key)
+            else:
+                self._boundary_of[collection, point.memory_id] = point.boundary
+                self._resize(key, cached)
 
     def removed(self, collection: str, memory_ids: Iterable[str]) -> None:
         """Apply a deletion in the engine."""
@@ -100,19 +114,6 @@ class BoundaryCache:
         """Drop all collections whose names begin with `prefix`: another process may write to them."""
         for collection in {key[0] for key in self._boundaries if key[0].startswith(prefix)}:
             self.drop_all(collection)
-
-    def _update(self, key: CollectionKey, cached: BoundaryVectors, point: Point, vectors: Unpacked | None) -> None:
-        if vectors is None:
-            self.put(key, None)
-            return
-        is_full = len(cached.rows) >= self.max_points
-        cached.put([PointRow.of(point, vectors)])
-        if is_full or cached.needs_compaction:
-            # The next question reads it again, or finds that it has too many points.
-            self.drop(key)
-        else:
-            self._boundary_of[key[0], point.memory_id] = key[1]
-            self._resize(key, cached)
 
     def _remove(self, collection: str, memory_id: str) -> None:
         boundary = self._boundary_of.pop((collection, memory_id), None)
@@ -239,7 +240,11 @@ class KeptTokens:
 
 
 class TokenCache:
-    """The rows of one index."""
+    """Tokens and passages of one index, by boundary.
+
+    Enters: ids of memories, and what is written to the packed store. Leaves: scores of their rows, as the packed store
+    has them. Guaranteed: a row that was written or removed since is read again; the bytes are bounded.
+    """
 
     def __init__(self, packed: PackedVectors, kept: KeptTokens | None = None, owner: str = "") -> None:
         """`owner` distinguishes the index from others that share `kept`."""
@@ -255,15 +260,19 @@ class TokenCache:
         Each id comes once. Raises Unavailable, and ValueError for an id that is no UUID in canonical form.
         """
         rows = self._kept.of((self._owner, space.collection, where.boundary), space)
-        found_rows, unpacked = rows.rows_of(memory_ids), list[str]()
-        if len(missing := np.flatnonzero(found_rows == NO_ROW)):
+        row_of, unpacked = rows.rows_of(memory_ids), list[str]()
+        if len(missing := np.flatnonzero(row_of == NO_ROW)):
             unknown = [memory_ids[number] for number in missing.tolist()]
-            unpacked = self._read(space, where.boundary, rows, unknown)
-            found_rows[missing] = rows.rows_of(unknown)
-        places = np.flatnonzero(found_rows != NO_ROW)
+            # In order: the store finds the rows faster.
+            ordered = sorted(validate_ids(unknown))
+            read = dict(zip(ordered, self._packed.rows(space, where.boundary, ordered), strict=True))
+            rows.put_packed({memory_id: row for memory_id, row in read.items() if row})
+            unpacked = [memory_id for memory_id, row in read.items() if row == b""]
+            row_of[missing] = rows.rows_of(unknown)
+        places = np.flatnonzero(row_of != NO_ROW)
         # In order of rows: they were added in the order of their keys, so neighbours are read together.
-        places = places[np.argsort(found_rows[places])]
-        scored = rows.scores(question, where, found_rows[places]).at(places)
+        places = places[np.argsort(row_of[places])]
+        scored = rows.scores(question, where, row_of[places]).at(places)
         if len(missing):
             self._kept.shrink()
         return scored, unpacked
@@ -285,13 +294,6 @@ class TokenCache:
 
     def _keys(self, collection: str) -> list[CacheKey]:
         return [key for key in self._kept.boundaries if key[:2] == (self._owner, collection)]
-
-    def _read(self, space: VectorSpace, boundary: str, rows: TokenRows, missing: Sequence[str]) -> list[str]:
-        """Read rows from the store, where they are found in order; return the ids whose vectors are not packed."""
-        ordered = sorted(validate_ids(missing))
-        read = dict(zip(ordered, self._packed.rows(space, boundary, ordered), strict=True))
-        rows.put_packed({memory_id: row for memory_id, row in read.items() if row})
-        return [memory_id for memory_id, row in read.items() if row == b""]
 
 
 async def score_rows(

@@ -1,4 +1,4 @@
-"""The collections under one root: shards opened at the first use.
+"""The collections under one root: shards opened at the first use, as many at once as the system grants.
 
 Guaranteed: shards are open only while this process owns the root; of all open ones of the process the least recently
 used one is closed for another; an empty collection is removed when it is closed. One that can't be read, during whose
@@ -201,7 +201,12 @@ class EdgeCollections:
         """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
         name = space.collection
         if name in self._shards and self._shards[name].is_failing and not self._shards[name].calls:
-            self._release_failing(name)
+            self._pop(name).abandon()
+            # Loaded anew the first time, set aside the second time.
+            if name in self._reloaded:
+                self._set_aside(name, "its calls fail, also after it was loaded anew")
+            else:
+                self._reloaded.add(name)
         if name in self._shards and not self._shards[name].calls and not self.packed.is_complete(name):
             self._pop(name).abandon()
             self._set_aside(name, LOST_ROWS)
@@ -230,8 +235,8 @@ class EdgeCollections:
         """Return the fingerprints of the existing collections, by name."""
         self.require_owned()
         files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
-        found = {name: self._fingerprints.get(name) or self._read_fingerprint(name) for name in _names(files)}
-        return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
+        read = {name: self._fingerprints.get(name) or self._read_fingerprint(name) for name in _names(files)}
+        return {name: fingerprint for name, fingerprint in read.items() if fingerprint is not None}
 
     def close(self) -> None:
         """Flush and close every shard, then release the directory."""
@@ -269,14 +274,6 @@ class EdgeCollections:
         self._failures.clear()
         return True
 
-    def _release_failing(self, name: str) -> None:
-        """Close a collection whose calls fail, so that it is loaded anew; the second time set it aside."""
-        self._pop(name).abandon()
-        if name in self._reloaded:
-            self._set_aside(name, "its calls fail, also after it was loaded anew")
-        else:
-            self._reloaded.add(name)
-
     def is_idle(self, name: str) -> bool:
         """True if no call on the open collection is under way."""
         return not self._shards[name].calls
@@ -299,15 +296,12 @@ class EdgeCollections:
         self._reloaded.discard(name)
         if not is_used:
             self._fingerprints.pop(name, None)
-            self._remove(name)
-
-    def _remove(self, name: str) -> None:
-        """Remove an empty collection under another name first: a directory under its own name is complete."""
-        gone = self._root / f"{REMOVED_PREFIX}{name}"
-        with suppress(OSError):
-            shutil.rmtree(gone, ignore_errors=True)
-            (self._root / name).rename(gone)
-            shutil.rmtree(gone)
+            # Under another name first: a directory under its own name is complete.
+            removed = self._root / f"{REMOVED_PREFIX}{name}"
+            with suppress(OSError):
+                shutil.rmtree(removed, ignore_errors=True)
+                (self._root / name).rename(removed)
+                shutil.rmtree(removed)
 
     def _set_aside(self, name: str, reason: str) -> None:
         kept = self._root / f"{DAMAGED_PREFIX}{name}"
@@ -366,16 +360,14 @@ class PacedOpening:
         if self._collections.is_open(space):
             return self._collections.readable(space)
         async with self._opening:
-            return await self._opened(space)
-
-    async def _opened(self, space: VectorSpace) -> CollectionShard | None:
-        is_opened_here = not self._collections.is_open(space)
-        began = time.monotonic()
-        shard = self._collections.readable(space)
-        if shard is not None and is_opened_here:
-            with shard.in_use():
-                took = time.monotonic() - began
-                # Also while none is under way: one that arrives is counted after some passes of the event loop.
-                await asyncio.sleep(min(took, MAX_PAUSE_S))
-                await self._until_quiet(min(PAUSE_SHARE * took, MAX_PAUSE_S))
-        return shard
+            # Another caller may have opened it while this one waited.
+            is_opened_here = not self._collections.is_open(space)
+            began = time.monotonic()
+            shard = self._collections.readable(space)
+            if shard is not None and is_opened_here:
+                with shard.in_use():
+                    took = time.monotonic() - began
+                    # Also while none is under way: one that arrives is counted after some passes of the event loop.
+                    await asyncio.sleep(min(took, MAX_PAUSE_S))
+                    await self._until_quiet(min(PAUSE_SHARE * took, MAX_PAUSE_S))
+            return shard

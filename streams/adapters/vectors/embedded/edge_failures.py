@@ -2,7 +2,7 @@
 
 import mmap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,10 +85,14 @@ class CallMark:
             file.truncate(MARK_BYTES)
             self._map = mmap.mmap(file.fileno(), MARK_BYTES)
         self._name = b""
-        self.deaths = self._read_deaths()
-        found = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
+        self.deaths: dict[str, int] = {}
+        # A damaged file says nothing of deaths.
+        with suppress(OSError, ValueError, AttributeError, TypeError):
+            counts = orjson.loads(self._deaths_file.read_bytes())
+            self.deaths = {str(name): int(count) for name, count in counts.items()}
+        last = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
         # Only deaths in a row: kills from outside rarely hit calls of the same collection one after another.
-        in_a_row = {found: self.deaths.get(found, 0) + 1} if found else {}
+        in_a_row = {last: self.deaths.get(last, 0) + 1} if last else {}
         if in_a_row != self.deaths:
             self.deaths = in_a_row
             self._save()
@@ -113,13 +117,6 @@ class CallMark:
         """Forget all deaths: this process ends by itself."""
         self._map.close()
         self._deaths_file.unlink(missing_ok=True)
-
-    def _read_deaths(self) -> dict[str, int]:
-        try:
-            found = orjson.loads(self._deaths_file.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return {str(name): int(count) for name, count in found.items()} if isinstance(found, dict) else {}
 
     def _save(self) -> None:
         write_durably(self._deaths_file, orjson.dumps(self.deaths).decode())

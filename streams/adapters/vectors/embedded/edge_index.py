@@ -39,13 +39,7 @@ from streams.adapters.vectors.embedded.edge_collections import (
 )
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.maxsim import QuestionSteps, best_of
-from streams.adapters.vectors.embedded.packed_vectors import (
-    PACKED_STEPS,
-    Unpacked,
-    pack_point,
-    unpack_vectors,
-    with_half_floats,
-)
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, pack_point, unpack_vectors, with_half_floats
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -182,7 +176,12 @@ class EdgeIndex:
         if not self._collections.holds(space):
             contract.validate_ids(memory_ids or ())
             return Nearest.of([])
-        asked = self._packed.ids(space, where.boundary) if memory_ids is None else _each_once(memory_ids)
+        if memory_ids is None:
+            asked: Sequence[str] = self._packed.ids(space, where.boundary)
+        else:
+            # The same sequence if it has no repetitions: its caller knows it.
+            has_repetitions = len(frozenset(memory_ids)) < len(memory_ids)
+            asked = list(dict.fromkeys(memory_ids)) if has_repetitions else memory_ids
         scored, unpacked = await score_rows(self._tokens, space, question, where, asked)
         if unpacked and rows is not None:
             others = await self._maxsim_of_engine(space, rows, where, len(unpacked), unpacked)
@@ -214,12 +213,14 @@ class EdgeIndex:
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, Encoded]:
-            stored = shard.ask(edge_shard.vector_query(space.fingerprint, batch))
-            rows = self._packed.find(space, list(stored))
-            return {
-                memory_id: stored[memory_id] if row is None else _with_texts(stored[memory_id], row.vectors)
-                for memory_id, row in rows.items()
-            }
+            of_engine = shard.ask(edge_shard.vector_query(space.fingerprint, batch))
+            read: dict[str, Encoded] = {}
+            for memory_id, row in self._packed.find(space, list(of_engine)).items():
+                read[memory_id] = of_engine[memory_id]
+                if row is not None:
+                    tokens = row.vectors.tokens.astype(np.float32) / PACKED_STEPS
+                    read[memory_id] = replace(of_engine[memory_id], tokens=tokens, passages=row.vectors.passages)
+            return read
 
         return await self._read(space, memory_ids, contract.VECTOR_BATCH_SIZE, read)
 
@@ -324,16 +325,6 @@ class EdgeIndex:
         self._unflushed[space.collection] = unflushed
 
 
-def _with_texts(stored: Encoded, packed: Unpacked) -> Encoded:
-    """Return vectors of the engine with the packed token vectors and passages."""
-    return replace(stored, tokens=packed.tokens.astype(np.float32) / PACKED_STEPS, passages=packed.passages)
-
-
-def _each_once(memory_ids: Sequence[str]) -> Sequence[str]:
-    """Return ids without repetitions, the same sequence if it has none: its caller knows it."""
-    return memory_ids if len(frozenset(memory_ids)) == len(memory_ids) else list(dict.fromkeys(memory_ids))
-
-
 class PartitionedIndex:
     """Implements `agents.ports.vector_index.VectorIndexes` on Qdrant Edge."""
 
@@ -348,8 +339,8 @@ class PartitionedIndex:
         self._on_lost: Callable[[], object] = lambda: None
 
     def at(self, partition: int) -> EdgeIndex:
-        if (known := self._open.get(partition)) is not None:
-            return known
+        if (index := self._open.get(partition)) is not None:
+            return index
         if not self._is_held(partition):
             raise KeyError(partition)
         opened = EdgeIndex(partition_root(self._root, partition), self._resources)
@@ -358,20 +349,21 @@ class PartitionedIndex:
         return opened
 
     def problem(self) -> str | None:
-        return next((found for one in self._open.values() if (found := one.problem()) is not None), None)
+        return next((problem for index in self._open.values() if (problem := index.problem()) is not None), None)
 
     def set_aside(self) -> Sequence[str]:
-        return sorted({name for one in self._open.values() for name in one.set_aside()})
+        return sorted({name for index in self._open.values() for name in index.set_aside()})
 
     def _lost(self) -> None:
+        # Looked up at each loss: the listener may be set after a partition is opened.
         self._on_lost()
 
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         self._on_lost = on_lost
 
     async def release(self, partition: int) -> None:
-        if (known := self._open.pop(partition, None)) is not None:
-            await known.close()
+        if (index := self._open.pop(partition, None)) is not None:
+            await index.close()
 
     async def close(self) -> None:
         for partition in list(self._open):

@@ -93,7 +93,9 @@ class CollectionShard:
     def begin_write(self) -> None:
         """Remove the counts of the closed collection. Before anything is written that belongs to it."""
         if self._is_counted:
-            translate_engine_errors(self._forget_counts)
+            translate_engine_errors(lambda: (self._path / COUNTS_FILE).unlink(missing_ok=True))
+            translate_engine_errors(lambda: fsync_path(self._path))
+            self._is_counted = False
 
     def update(self, operation: edge.UpdateOperation) -> None:
         """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
@@ -154,11 +156,6 @@ class CollectionShard:
         """Release the files without a flush: the log has the writes, and the shard fails."""
         with suppress(Unavailable):
             translate_engine_errors(self._shard.close)
-
-    def _forget_counts(self) -> None:
-        (self._path / COUNTS_FILE).unlink(missing_ok=True)
-        fsync_path(self._path)
-        self._is_counted = False
 
     def _load(self) -> edge.EdgeShard:
         with self._mark.calling(self._path.name):

@@ -4,7 +4,7 @@ Guaranteed: a score depends on the memory's own tokens and the question alone, t
 and the processor: MaxSim is computed in whole numbers, of 7 bits for a question and of 8 bits for packed tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -103,9 +103,13 @@ class QuestionSteps(NamedTuple):
         """Return the score of each text, at least one; text i has the tokens from `starts[i]` on, at least one."""
         ends = np.append(starts[1:], len(tokens))
         best = np.empty((len(self.weights), len(starts)), np.int32)
-        for first, last in _pieces(starts, ends):
+        first = 0
+        while first < len(starts):
+            # Texts that have at most `PIECE_TOKENS` together, or one text.
+            last = max(int(np.searchsorted(ends, starts[first] + PIECE_TOKENS, "right")), first + 1)
             products = multiply(self.steps, tokens[starts[first] : ends[last - 1]])
             np.maximum.reduceat(products, starts[first:last] - starts[first], axis=1, out=best[:, first:last])
+            first = last
         scores: ScoreArray = self.weights @ best * self.unit
         return scores
 
@@ -136,12 +140,3 @@ def best_of(
         ids = map(all_ids.__getitem__, rows.tolist())
         rows = np.array([row for _, _, row in sorted(zip((-scores).tolist(), ids, rows.tolist(), strict=True))])
     return Nearest(all_ids, scores[:limit], rows[:limit], passages)
-
-
-def _pieces(starts: RowNumbers, ends: RowNumbers) -> Iterator[tuple[int, int]]:
-    """Yield runs of texts that have at most `PIECE_TOKENS` tokens together, or are one text."""
-    first = 0
-    while first < len(starts):
-        last = max(int(np.searchsorted(ends, starts[first] + PIECE_TOKENS, "right")), first + 1)
-        yield first, last
-        first = last

@@ -140,15 +140,13 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
         return None
     pooled = half_whole_vector(point).astype(_FLOAT)
     header = _HEADER.pack(point.occurred_ms, len(kind))
-    passages = b"" if fingerprint.passages is None else _pack_passages(point.passages)
+    passages = b""
+    if fingerprint.passages is not None and point.passages is None:
+        passages = np.zeros(1, _COUNT).tobytes()
+    elif fingerprint.passages is not None and point.passages is not None:
+        counts = np.array([len(point.passages), *point.passages.token_counts.tolist()], _COUNT)
+        passages = counts.tobytes() + half_unit_vectors(point.passages).pooled.astype(_FLOAT).tobytes()
     return b"".join((header, kind, pooled.tobytes(), passages, grid.tobytes()))
-
-
-def _pack_passages(passages: PassageVectors | None) -> bytes:
-    if passages is None:
-        return np.zeros(1, _COUNT).tobytes()
-    counts = np.array([len(passages), *passages.token_counts.tolist()], _COUNT)
-    return counts.tobytes() + half_unit_vectors(passages).pooled.astype(_FLOAT).tobytes()
 
 
 def unpack_vectors(fingerprint: Fingerprint, row: bytes) -> Unpacked:
@@ -183,7 +181,7 @@ def half_whole_vector(point: Point) -> Vector:
 
 def half_unit_vectors(passages: PassageVectors) -> PassageVectors:
     """Return passages whose pooled vectors are normalised and rounded as `half_unit_vector` does."""
-    return replace(passages, pooled=np.array([half_unit_vector(one) for one in passages.pooled]))
+    return replace(passages, pooled=np.array(list(map(half_unit_vector, passages.pooled))))
 
 
 def half_unit_vector(vector: Vector) -> Vector:
@@ -311,11 +309,11 @@ class PackedVectors:
         """Return the rows of these points of any boundary, None for unpacked vectors; unknown ids are left out."""
         start = _key(_BOUNDARIES, space.collection)
         boundaries = self._get([start + memory_id.encode() for memory_id in memory_ids])
-        known = [(one, boundary) for one, boundary in zip(memory_ids, boundaries, strict=True) if boundary is not None]
-        rows = self._get([_row_prefix(space.collection, boundary) + one.encode() for one, boundary in known])
+        present = [(name, within) for name, within in zip(memory_ids, boundaries, strict=True) if within is not None]
+        rows = self._get([_row_prefix(space.collection, boundary) + name.encode() for name, boundary in present])
         return {
             memory_id: unpack_row(space.fingerprint, memory_id, row) if row else None
-            for (memory_id, _), row in zip(known, rows, strict=True)
+            for (memory_id, _), row in zip(present, rows, strict=True)
             if row is not None
         }
 

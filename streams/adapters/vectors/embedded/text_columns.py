@@ -111,16 +111,16 @@ class TextScores(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Return the scores of several lists of memories, none of which is in two."""
-        passages = [one.passages for one in parts if one.passages is not None]
-        joined = (
-            ScoredPassages(
-                *(np.concatenate([getattr(one, name) for one in passages]) for name in ("rows", "parts", "scores"))
+        passages = [part.passages for part in parts if part.passages is not None]
+        joined = None
+        if passages:
+            joined = ScoredPassages(
+                rows=np.concatenate([part.rows for part in passages]),
+                parts=np.concatenate([part.parts for part in passages]),
+                scores=np.concatenate([part.scores for part in passages]),
             )
-            if passages
-            else None
-        )
-        rows = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in parts)])
-        return cls(rows, np.concatenate([np.zeros(0), *(one.scores for one in parts)]), joined)
+        rows = np.concatenate([np.zeros(0, np.int64), *(part.rows for part in parts)])
+        return cls(rows, np.concatenate([np.zeros(0), *(part.scores for part in parts)]), joined)
 
 
 class TextColumns:
@@ -174,7 +174,9 @@ class TextColumns:
         """Return scores of those of the rows that have what is asked for; `rows` are places in the given ones."""
         if question.steps is None:
             assert question.vector is not None
-            return self._cosines(rows, question.vector)
+            places, parts, passages = _spread(self._passage_ends, rows)
+            cosines = np.clip(self._products(passages, question.vector), -1.0, 1.0).astype(np.float64)
+            return _by_best(places, parts, cosines, np.ones(len(places), np.bool_))
         if not self._has_passages:
             # Texts are rows.
             places = np.flatnonzero(self._tokens.counts(rows))
@@ -207,11 +209,6 @@ class TextColumns:
             near[each, best] |= cosines[each, best] > -np.inf
             cosines[each, best] = -np.inf
         return near
-
-    def _cosines(self, rows: RowNumbers, query: Vector) -> TextScores:
-        places, parts, passages = _spread(self._passage_ends, rows)
-        cosines = np.clip(self._products(passages, query), -1.0, 1.0).astype(np.float64)
-        return _by_best(places, parts, cosines, np.ones(len(places), np.bool_))
 
     def _products(self, passages: RowNumbers, query: Vector) -> Vector:
         """Return the products of these passages, in ascending order, with a query of length 1."""

@@ -183,7 +183,7 @@ def by_cosine(hits: Iterable[ScoredText]) -> list[ScoredText]:
 def hits_of(found: Nearest) -> list[ScoredText]:
     """Return memories as hits: those of cut texts by their passages, all others by themselves."""
     if found.passages is None:
-        return [ScoredText(*one) for one in found]
+        return [ScoredText(*hit) for hit in found]
     passages, cut = found.passages, frozenset(found.passages.rows.tolist())
     columns = zip(passages.rows.tolist(), passages.scores.tolist(), passages.parts.tolist(), strict=True)
     whole = zip(found.rows.tolist(), found.scores.tolist(), strict=True)
