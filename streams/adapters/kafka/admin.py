@@ -182,12 +182,12 @@ def is_right(name: str, present: str | None, wanted: str) -> bool:
 async def topics_of_deployment(settings: Settings) -> frozenset[str]:
     """Return the topics that are there, changelogs included, without `service`. Raises Unavailable."""
     topics = topics_with_prefix(settings.topic_prefix)
-    own = {*topics.all()} - {topics.service}
+    named = {*topics.all()} - {topics.service}
     async with _available_admin(settings) as admin:
         every = await partitions_of_topics(admin)
     # By name, not by prefix: that of another deployment may begin alike.
     changelogs = f"{group_id(settings)}-"
-    return frozenset(name for name in every if name in own or name.startswith(changelogs))
+    return frozenset(name for name in every if name in named or name.startswith(changelogs))
 
 
 async def delete_topics(settings: Settings, names: Collection[str]) -> int:

@@ -189,32 +189,32 @@ class KafkaRunLog:
     ) -> RunPage:
         """Return the newest runs, within `MAX_RUN_RECORDS` records and `RUN_READ_S` seconds. Raises Unavailable."""
         async with self._turns.turn(boundary):
-            found = RunsFound(boundary.encode(), admits, limit, since_ms)
+            runs = RunsFound(boundary.encode(), admits, limit, since_ms)
             try:
                 async with (
                     asyncio.timeout(RUN_READ_S),
                     open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
                 ):
-                    await self._read_backwards(reader, partition, found)
+                    await self._read_backwards(reader, partition, runs)
             except TimeoutError:
-                found.is_complete = False
+                runs.is_complete = False
             except OSError as problem:
                 raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
-        return found.page()
+        return runs.page()
 
-    async def _read_backwards(self, reader: LogReader, partition: int, found: RunsFound) -> None:
+    async def _read_backwards(self, reader: LogReader, partition: int, runs: RunsFound) -> None:
         source, end = (self._topic, partition), 0
         async for window in reader.windows_backwards(source, RUN_WINDOW):
             end = max(end, window.stop)
-            if found.is_enough:
+            if runs.is_enough:
                 return
             if end - window.stop >= MAX_RUN_RECORDS:
-                found.is_complete = False
+                runs.is_complete = False
                 return
             async for records in reader.read_range(source, window.start, window.stop, POLL_RECORDS):
                 for record in records:
-                    found.take(record.key, record.value, record.timestamp_ms)
-            found.finish_window()
+                    runs.take(record.key, record.value, record.timestamp_ms)
+            runs.finish_window()
 
 
 TAIL_RECORDS = 1000
