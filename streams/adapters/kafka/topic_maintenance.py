@@ -64,9 +64,10 @@ class MoveAddedPartitions:
 
     async def _added(self) -> list[TopicAndPartition]:
         """Return the partitions beyond the setting that are this worker's: it serves the number modulo the setting."""
-        count, served = self._settings.partitions, self._served()
         async with connected_admin(self._settings) as admin:
             by_topic = await partitions_of_topics(admin, self._pipelines)
+        # After the lookup: the worker's partitions may have changed meanwhile.
+        count, served = self._settings.partitions, self._served()
         return [
             (topic, number)
             for topic, numbers in by_topic.items()
