@@ -103,18 +103,16 @@ def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTe
     length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
     first = graph.constant("first", np.array([0], np.int64))
     positions = graph.add("Slice", [table, first, length, first], "positions.here")
-    summed = graph.add("Add", [_words(graph, words), positions], "embeddings.sum")
-    return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
-
-
-def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
     if words is None:
-        table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
-        return graph.add("Gather", [table, "input_ids"], "words.here")
-    levels, scales = graph.constant("words", words.packed_levels()), graph.constant("words.scales", words.scales())
-    # No zero points: the default for unsigned 4-bit levels is 8, as in these weights.
-    sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
-    return graph.add_runtime("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", **sizes)
+        vocabulary = graph.constant("words", weights["embeddings.word_embeddings.weight"])
+        here = graph.add("Gather", [vocabulary, "input_ids"], "words.here")
+    else:
+        levels, scales = graph.constant("words", words.packed_levels()), graph.constant("words.scales", words.scales())
+        # No zero points: the default for unsigned 4-bit levels is 8, as in these weights.
+        sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
+        here = graph.add_runtime("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", **sizes)
+    summed = graph.add("Add", [here, positions], "embeddings.sum")
+    return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
 
 
 def _attention(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any]) -> str:

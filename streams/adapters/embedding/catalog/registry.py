@@ -15,7 +15,7 @@ import structlog
 
 from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
-from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import (
@@ -191,12 +191,21 @@ class EmbedderRegistry:
             start = partial(
                 ProcessEmbedder.start, entry.local, self._directory, self._threads, export=entry.export, hub=entry.hub
             )
-            for_users = partial(_reason_for_users, entry)
-            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, for_users, self._agreed)
-        return self._models[entry.name]
 
-    async def _agreed(self, loaded: Fingerprint) -> Fingerprint:
-        return await (first_files(loaded) if self.recorded is None else self.recorded.agreed(loaded))
+            def for_users(reason: str) -> str:
+                # A folder is named by its setting, not by its path.
+                folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
+                return reason.replace(str(entry.local.directory), folder)
+
+            # `recorded` is set after the process of `general` is started.
+            self._models[entry.name] = ModelLoader(
+                entry.name,
+                start,
+                self._backoff,
+                for_users,
+                lambda loaded: first_files(loaded) if self.recorded is None else self.recorded.agreed(loaded),
+            )
+        return self._models[entry.name]
 
     def _loaded(self, name: str) -> None:
         if name not in self._loaded_once:
@@ -227,12 +236,6 @@ def _status_of(model: ModelLoader) -> dict[str, Any]:
     if model.unloaded:
         return {"state": "unloaded", "error": None}
     return {"state": "missing" if model.error else "loading", "error": model.error}
-
-
-def _reason_for_users(entry: CatalogEntry, reason: str) -> str:
-    """Return why a model is not loaded: a folder is named by its setting, not by its path."""
-    folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
-    return reason.replace(str(entry.local.directory), folder)
 
 
 def _unknown_embedder(name: str) -> str:

@@ -61,11 +61,6 @@ class TextDeaths:
     def __init__(self) -> None:
         self._deaths: OrderedDict[bytes, int] = OrderedDict()
 
-    @property
-    def has_any(self) -> bool:
-        """True if there are deaths over any text."""
-        return bool(self._deaths)
-
     def of(self, request: EmbeddingRequest) -> int:
         """Return the number of deaths over this text."""
         return self._deaths.get(request.key, 0) if self._deaths else 0
@@ -114,7 +109,7 @@ class RequestQueue:
 
     def next(self, in_pipe: Collection[EmbeddingRequest]) -> EmbeddingRequest | None:
         """Return the next request; None if there is none, or no room. A suspect is sent into an empty pipe."""
-        if self._deaths.has_any and any(self._deaths.of(request) for request in in_pipe):
+        if any(map(self._deaths.of, in_pipe)):
             return None
         if self._suspects:
             return None if in_pipe else _next_open(self._suspects)
@@ -207,7 +202,7 @@ class EmbedderChild:
         """
         head = self._process.read(frames.FRAME_HEADER.size)
         if len(head) < frames.FRAME_HEADER.size:
-            raise ModelMissing(f"the embedder's process {self._process.reason()}")
+            raise ModelMissing("the embedder's process ended while it loaded its model; see its log")
         content = self._process.read(frames.decode_header(head).length)
         if frames.decode_header(head).kind == frames.ERROR:
             raise ModelMissing(content.decode(errors="replace"))

@@ -88,10 +88,6 @@ class EmbedderProcess:
             return self._connection.recv(length, socket.MSG_WAITALL)
         return b""
 
-    def reason(self) -> str:
-        """Return why the first frame did not come."""
-        return "ended while it loaded its model; see its log"
-
     async def connect(self, reader: asyncio.Protocol) -> asyncio.WriteTransport:
         """Have the event loop read; return the way to write."""
         self._connection.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword

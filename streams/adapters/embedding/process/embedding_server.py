@@ -136,19 +136,14 @@ class PassageAnswers:
 def load_model(options: dict[str, Any]) -> LoadedModel:
     """Export or download the model where the options say so, and load it. Raises ModelMissing."""
     try:
-        local = ensure_model(options)
+        local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
+        if options["export"]:
+            ensure_exported(local, options["export"])
+        local = replace(local, directory=ensure_model_folder(local, options["hub"]))
         return CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
         raise ModelMissing(str(problem) if is_reason else f"{type(problem).__name__}: {problem}") from problem
-
-
-def ensure_model(options: dict[str, Any]) -> LocalModel:
-    """Return the model with a folder that has its files: found, exported or downloaded."""
-    local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
-    if options["export"]:
-        ensure_exported(local, options["export"])
-    return replace(local, directory=ensure_model_folder(local, options["hub"]))
 
 
 def hello(model: LoadedModel) -> bytes:
@@ -185,11 +180,10 @@ class EmbeddingServer:
                 self._pool.submit(self._worker, content, passage, alone=alone)
             else:
                 with self._pool.query(content, alone=alone):
-                    self._write(self._query(number, content))
-
-    def _query(self, number: int, content: bytes) -> bytes:
-        try:
-            prefix, text = frames.decode_request(content)
-            return frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(self._model.query(text, prefix)))
-        except Exception as problem:
-            return frames.encode_error(number, problem)
+                    try:
+                        prefix, text = frames.decode_request(content)
+                        vectors = frames.encode_vectors(self._model.query(text, prefix))
+                        answer = frames.encode_frame(number, frames.VECTORS, vectors)
+                    except Exception as problem:
+                        answer = frames.encode_error(number, problem)
+                    self._write(answer)
