@@ -58,7 +58,7 @@ class RowTable:
         """True if more than half of the rows are dead."""
         return len(self.ids) > 2 * len(self.rows) + MAX_DEAD_ROWS
 
-    def add(self, memory_ids: Sequence[str], kinds: Sequence[FilterFields], times: Sequence[int]) -> slice:
+    def _add_rows(self, memory_ids: Sequence[str], kinds: Sequence[FilterFields], times: Sequence[int]) -> slice:
         """Add or replace memories, each once; return their new rows."""
         for memory_id in memory_ids:
             self.remove(memory_id)
@@ -79,7 +79,7 @@ class RowTable:
             self._live[row] = False
 
     def fields(self, rows: Sequence[int]) -> tuple[list[str], list[FilterFields], list[int]]:
-        """Return ids, filter fields and times of these rows, as `add` takes them."""
+        """Return ids, filter fields and times of these rows, as `_add_rows` takes them."""
         kinds = list(self._kinds)
         return (
             [self.ids[row] for row in rows],
@@ -104,32 +104,18 @@ class RowTable:
         return np.fromiter(map(self.rows.get, memory_ids, repeat(NO_ROW)), np.int64, len(memory_ids))
 
 
-class TokenRows:
+class TokenRows(RowTable):
     """Some rows of a boundary without the pooled vectors of whole texts: token vectors and passages, as columns."""
 
     def __init__(self, fingerprint: Fingerprint) -> None:
+        super().__init__()
         self._fingerprint = fingerprint
-        self._table = RowTable()
         self._texts = TextColumns(fingerprint)
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """The row of each memory."""
-        return self._table.rows
 
     @property
     def size(self) -> int:
         """The approximate number of bytes."""
-        return self._texts.nbytes + ROW_BYTES * len(self._table.ids)
-
-    @property
-    def needs_compaction(self) -> bool:
-        """True if more than half of the rows are dead."""
-        return self._table.needs_compaction
-
-    def remove(self, memory_id: str) -> None:
-        """Remove a row; unknown ids are ignored."""
-        self._table.remove(memory_id)
+        return self._texts.nbytes + ROW_BYTES * len(self.ids)
 
     def put_packed(self, packed: Mapping[str, bytes]) -> None:
         """Add packed rows by memory."""
@@ -144,18 +130,14 @@ class TokenRows:
         """Return the rows that were added last, half of them."""
         made = type(self)(self._fingerprint)
         # In order of their rows.
-        rows = list(self._table.rows.values())[len(self._table.rows) // 2 :]
+        rows = list(self.rows.values())[len(self.rows) // 2 :]
         if rows:
-            made._add(*self._table.fields(rows), [self._texts.of(row) for row in rows])  # noqa: SLF001
+            made._add(*self.fields(rows), [self._texts.of(row) for row in rows])  # noqa: SLF001
         return made
-
-    def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
-        """Return the row of each of these memories, `NO_ROW` for an unknown one."""
-        return self._table.rows_of(memory_ids)
 
     def scores(self, question: TextQuestion, where: MemoryFilter, rows: RowNumbers) -> TextScores:
         """Return scores of those of these rows that the filter admits, by their places in the given ones."""
-        places = np.flatnonzero(self._table.admitted_mask(where, rows))
+        places = np.flatnonzero(self.admitted_mask(where, rows))
         return self._texts.scores(rows[places], question).at(places)
 
     def _add(
@@ -167,7 +149,7 @@ class TokenRows:
     ) -> slice:
         """Add or replace rows, at least one, each once; return their new numbers."""
         tokens, passages = zip(*texts, strict=True)
-        new = self._table.add(memory_ids, kinds, times)
+        new = self._add_rows(memory_ids, kinds, times)
         self._texts.put(new, tokens, passages)
         return new
 
@@ -193,20 +175,20 @@ class BoundaryVectors(TokenRows):
 
     def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
         """Return the nearest by the pooled vector in its length, best first, ties by id."""
-        rows = self._table.admitted_rows(where)
+        rows = self.admitted_rows(where)
         # Not a matrix product, which sums the last rows in another order than the others.
-        cosines = np.einsum("ij,j->i", self._pooled[: len(self._table.ids)], precise_unit_vector(query))
-        return best_of(self._table.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
+        cosines = np.einsum("ij,j->i", self._pooled[: len(self.ids)], precise_unit_vector(query))
+        return best_of(self.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
     def best_texts(
         self, question: TextQuestion, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
     ) -> Nearest:
         """Return the best by their best text: of all memories, or of these."""
         if memory_ids is None:
-            rows = self._table.admitted_rows(where)
+            rows = self.admitted_rows(where)
         else:
-            asked = np.unique(self._table.rows_of(memory_ids))
+            asked = np.unique(self.rows_of(memory_ids))
             rows = asked[asked != NO_ROW]
-            rows = rows[self._table.admitted_mask(where, rows)]
+            rows = rows[self.admitted_mask(where, rows)]
         scored = self._texts.scores(rows, question).at(rows)
-        return best_of(self._table.ids, scored.rows, scored.scores, limit, scored.passages)
+        return best_of(self.ids, scored.rows, scored.scores, limit, scored.passages)

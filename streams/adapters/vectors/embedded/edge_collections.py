@@ -16,7 +16,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
@@ -46,52 +45,33 @@ SHARD_MAPS = 256
 MAX_MAP_COUNT_FILE = Path("/proc/sys/vm/max_map_count")
 
 
-def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one; return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
-
-
-def max_open_shards(descriptors: int, maps: int) -> int:
-    """Return the bound for these limits; half of each is left to the rest of the process. -1 is no limit."""
+def granted_open_shards() -> int:
+    """Return the bound for this process, after raising its soft limit of open files to the hard one."""
+    soft, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != descriptors:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+    maps = int(MAX_MAP_COUNT_FILE.read_text()) if MAX_MAP_COUNT_FILE.exists() else -1
+    # Half of each is left to the rest of the process; -1 is no limit.
     by_limits = [
         limit // 2 // each for limit, each in ((descriptors, SHARD_DESCRIPTORS), (maps, SHARD_MAPS)) if limit > 0
     ]
-    return max(MIN_OPEN_SHARDS, min(MAX_OPEN_SHARDS, *by_limits))
-
-
-def granted_open_shards() -> int:
-    """Return the bound for this process, after raising its limit of open files."""
-    maps = int(MAX_MAP_COUNT_FILE.read_text()) if MAX_MAP_COUNT_FILE.exists() else -1
-    return max_open_shards(raise_descriptor_limit(), maps)
-
-
-class ShardOwner(Protocol):
-    """Opens and closes the shards of one directory."""
-
-    def is_idle(self, name: str) -> bool:
-        """True if no call on the open shard is under way."""
-
-    def close_idle(self, name: str) -> None:
-        """Close an open shard; raises nothing for what a later opening mends."""
+    return max(MIN_OPEN_SHARDS, min([MAX_OPEN_SHARDS, *by_limits]))
 
 
 class OpenShards:
-    """The order in which the open shards of several owners were used."""
+    """The order in which the open shards of several roots were used."""
 
     def __init__(self, max_open: int | None = None) -> None:
         """At most `max_open` shards are open at once, or what the system grants."""
         self._max_open = max_open or granted_open_shards()
-        self._order: OrderedDict[tuple[ShardOwner, str], None] = OrderedDict()
+        self._order: OrderedDict[tuple[EdgeCollections, str], None] = OrderedDict()
 
-    def used(self, owner: ShardOwner, name: str) -> None:
+    def used(self, owner: "EdgeCollections", name: str) -> None:
         """Note a use of a shard, or its opening."""
         self._order[owner, name] = None
         self._order.move_to_end((owner, name))
 
-    def closed(self, owner: ShardOwner, name: str) -> None:
+    def closed(self, owner: "EdgeCollections", name: str) -> None:
         """Note that a shard is closed."""
         self._order.pop((owner, name), None)
 
@@ -217,7 +197,22 @@ class EdgeCollections:
 
     def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
         """Return a collection that is ready for these points: created, indexed, with its alias."""
-        shard = self.readable(space) or self._create(space)
+        shard, name = self.readable(space), space.collection
+        if shard is None:
+            self._open_shards.make_room()
+            # The alias first: after a kill in between, the repeated write creates the collection that it names. What is
+            # packed of an earlier collection goes before there is a new one.
+            try:
+                translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), name))
+                self.packed.begin(name)
+                shard = CollectionShard.create(self._root / name, space.fingerprint, self._mark)
+            except Unavailable as problem:
+                self._failures[name] = str(problem)
+                raise
+            self._shards[name] = shard
+            self._open_shards.used(self, name)
+            self._failures.clear()
+            self._fingerprints[name] = space.fingerprint
         shard.index(payload.indexed_fields(points))
         return shard
 
@@ -279,7 +274,7 @@ class EdgeCollections:
         return not self._shards[name].calls
 
     def close_idle(self, name: str) -> None:
-        """Close a collection for another one."""
+        """Close a collection for another one; raises nothing for what a later opening mends."""
         try:
             self._close(name)
         except Unavailable as problem:
@@ -304,35 +299,18 @@ class EdgeCollections:
                 shutil.rmtree(removed)
 
     def _set_aside(self, name: str, reason: str) -> None:
-        kept = self._root / f"{DAMAGED_PREFIX}{name}"
+        aside = self._root / f"{DAMAGED_PREFIX}{name}"
         if (self._root / name).exists():
-            shutil.rmtree(kept, ignore_errors=True)
-            (self._root / name).rename(kept)
+            shutil.rmtree(aside, ignore_errors=True)
+            (self._root / name).rename(aside)
             fsync_path(self._root)
-            log.error("vectors are damaged: set aside, and made again", collection=name, kept=str(kept), reason=reason)
+            log.error("vectors are damaged: set aside, and made again", collection=name, kept=str(aside), reason=reason)
         self._fingerprints.pop(name, None)
         self._reloaded.discard(name)
         self._mark.forget(name)
         self.on_lost(name)
         with suppress(Unavailable):
             self.packed.drop(name)
-
-    def _create(self, space: VectorSpace) -> CollectionShard:
-        self._open_shards.make_room()
-        name = space.collection
-        # The alias first: after a kill in between, the repeated write creates the collection that it names. What is
-        # packed of an earlier collection goes before there is a new one.
-        try:
-            translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), name))
-            self.packed.begin(name)
-            self._shards[name] = CollectionShard.create(self._root / name, space.fingerprint, self._mark)
-        except Unavailable as problem:
-            self._failures[name] = str(problem)
-            raise
-        self._open_shards.used(self, name)
-        self._failures.clear()
-        self._fingerprints[name] = space.fingerprint
-        return self._shards[name]
 
 
 def _names(files: Iterable[Path]) -> list[str]:

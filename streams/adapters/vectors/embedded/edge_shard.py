@@ -256,8 +256,8 @@ EDGE_EXACT_SEARCH = edge.SearchParams(exact=True)
 
 def edge_point(fingerprint: Fingerprint, point: Point, *, with_tokens: bool = True) -> edge.Point:
     """Return a point in the engine's class."""
-    kept = point if with_tokens else replace(point, tokens=None)
-    return edge.Point(point.memory_id, payload.named_vectors(fingerprint, kept), payload.payload_of(point))
+    written = point if with_tokens else replace(point, tokens=None)
+    return edge.Point(point.memory_id, payload.named_vectors(fingerprint, written), payload.payload_of(point))
 
 
 def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> edge.Filter:

@@ -47,14 +47,14 @@ class ServerCollections:
         self._storage = storage
         self.guard = HangGuard(client.get_collections, timeout_s)
         """Refuses requests while the server hangs."""
-        self._known: dict[str, KnownCollection] = {}
+        self._existing: dict[str, KnownCollection] = {}
         self._fingerprints: dict[str, Fingerprint] = {}
         self._preparing = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> str | None:
         """Return the collection's name, None if it does not exist. Raises ValueError for another fingerprint."""
         name = self._prefix + space.collection
-        if name not in self._known:
+        if name not in self._existing:
             if not await self.ask(name, self._client.collection_exists(name)):
                 return None
             fingerprint = await self._fingerprint(name)
@@ -62,9 +62,9 @@ class ServerCollections:
                 raise ValueError(
                     f"collection {name} has no fingerprint: another program created it, or Qdrant is older than 1.16"
                 )
-            collection = self._known.setdefault(name, KnownCollection(fingerprint))
+            collection = self._existing.setdefault(name, KnownCollection(fingerprint))
         else:
-            collection = self._known[name]
+            collection = self._existing[name]
         check_fingerprint(space, collection.fingerprint)
         return name
 
@@ -73,7 +73,7 @@ class ServerCollections:
         # One at a time: a second writer that finds the collection could otherwise write before its indexes exist.
         async with self._preparing:
             name = await self.readable(space) or await self._create(space)
-            indexed = self._known[name].indexed
+            indexed = self._existing[name].indexed
             if not indexed:
                 # The alias is missing after a failure; one to another collection stays.
                 aliases = (await self.ask(name, self._client.get_aliases())).aliases
@@ -105,7 +105,7 @@ class ServerCollections:
         """Delete a collection."""
         name = self._prefix + collection
         await self.ask(name, self._client.delete_collection(name))
-        self._known.pop(name, None)
+        self._existing.pop(name, None)
 
     async def ask(self, name: str, request: Awaitable[T]) -> T:
         """Await a response about a collection; forget the collection if it was deleted meanwhile."""
@@ -138,7 +138,7 @@ class ServerCollections:
             # Another worker may have created it first.
             if await self.readable(space) is None:
                 raise
-        self._known.setdefault(name, KnownCollection(space.fingerprint))
+        self._existing.setdefault(name, KnownCollection(space.fingerprint))
         await self._point_alias(space, name)
         return name
 
@@ -154,7 +154,7 @@ class ServerCollections:
 
     def _forget_missing(self, name: str, error: Unavailable) -> None:
         if is_missing(error.__cause__):
-            self._known.pop(name, None)
+            self._existing.pop(name, None)
 
 
 def _server_index_params(path: str) -> models.KeywordIndexParams | models.IntegerIndexParams:

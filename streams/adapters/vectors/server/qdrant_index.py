@@ -142,8 +142,8 @@ class QdrantIndex:
 
         async def fetch(count: int) -> list[ScoredText]:
             has_lengths = space.fingerprint.passages is not None
-            [found] = await self._send(space, [PointQuery(using, vector, where, count, has_lengths=has_lengths)])
-            return contract.by_direction(found)
+            [hits] = await self._send(space, [PointQuery(using, vector, where, count, has_lengths=has_lengths)])
+            return contract.by_direction(hits)
 
         return await contract.fetch_wholes(fetch, limit)
 
@@ -185,14 +185,16 @@ class QdrantIndex:
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         fields = [] if space.fingerprint.passages is None else [PASSAGE_COUNT]
         records = await self._records(space, memory_ids, contract.VECTOR_BATCH_SIZE, fields, vectors=True)
-        own = {str(record.id): passage_ids(record) for record in records}
-        wanted = [passage_id for ids in own.values() for passage_id in ids]
+        ids_of = {str(record.id): passage_ids(record) for record in records}
+        wanted = [passage_id for ids in ids_of.values() for passage_id in ids]
         read = await self._records(space, wanted, contract.VECTOR_BATCH_SIZE, [], vectors=True) if wanted else []
         passages = {str(record.id): record for record in read}
         # Without a memory that is being replaced, some of whose passages are gone.
-        complete = [record for record in records if passages.keys() >= set(own[str(record.id)])]
+        complete = [record for record in records if passages.keys() >= set(ids_of[str(record.id)])]
         return {
-            str(record.id): decode_vectors(space.fingerprint, record, [passages[each] for each in own[str(record.id)]])
+            str(record.id): decode_vectors(
+                space.fingerprint, record, [passages[each] for each in ids_of[str(record.id)]]
+            )
             for record in complete
         }
 
@@ -242,8 +244,8 @@ class QdrantIndex:
         """Return the memories of the best points of a query, of which there are as many as needed."""
 
         async def fetch(count: int) -> list[ScoredText]:
-            [found] = await self._send(space, [replace(query, limit=count)])
-            return contract.by_cosine(found) if query.using == PASSAGE else contract.by_score(found)
+            [hits] = await self._send(space, [replace(query, limit=count)])
+            return contract.by_cosine(hits) if query.using == PASSAGE else contract.by_score(hits)
 
         return await contract.fetch_best(fetch, limit)
 
@@ -252,8 +254,8 @@ class QdrantIndex:
         sent = [query for query in queries if _can_find(query)]
         if not sent or (name := await self._collections.readable(space)) is None:
             return [[] for _ in queries]
-        found = iter(await self._collections.ask(name, self._points.query(name, sent)))
-        return [next(found) if _can_find(query) else [] for query in queries]
+        answers = iter(await self._collections.ask(name, self._points.query(name, sent)))
+        return [next(answers) if _can_find(query) else [] for query in queries]
 
     async def _records(
         self,

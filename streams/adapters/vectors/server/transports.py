@@ -108,18 +108,19 @@ def _grpc_hit(hit: grpc.ScoredPoint) -> ScoredText:
 def query_message(name: str, query: PointQuery, params: grpc.SearchParams) -> grpc.QueryPoints:
     """Return one query of a batch. Vectors are not in the answer, nor is the payload but for the query's fields."""
     fields = grpc.PayloadIncludeSelector(fields=query.fields)
+    prefetch = [
+        grpc.PrefetchQuery(
+            query=_grpc_nearest(candidates),
+            using=candidates.using,
+            filter=grpc_filter(candidates.where, candidates.memory_ids, has_parts=candidates.has_parts),
+            params=params,
+            limit=candidates.limit,
+        )
+        for candidates in query.prefetch
+    ]
     return grpc.QueryPoints(
         collection_name=name,
-        prefetch=[
-            grpc.PrefetchQuery(
-                query=_grpc_nearest(candidates),
-                using=candidates.using,
-                filter=grpc_filter(candidates.where, candidates.memory_ids, has_parts=candidates.has_parts),
-                params=params,
-                limit=candidates.limit,
-            )
-            for candidates in query.prefetch
-        ],
+        prefetch=prefetch,
         query=_grpc_nearest(query),
         using=query.using,
         filter=grpc_filter(query.where, query.memory_ids, has_parts=query.has_parts),
@@ -218,19 +219,20 @@ class RestPoints:
 
     async def query(self, name: str, queries: Sequence[PointQuery]) -> list[Hits]:
         """Answer all queries of a collection in one request."""
-        requests = [
-            models.QueryRequest(
-                prefetch=[
-                    models.Prefetch(
-                        query=_rest_nearest(candidates),
-                        using=candidates.using,
-                        filter=rest_filter(candidates.where, candidates.memory_ids, has_parts=candidates.has_parts),
-                        params=self._params,
-                        limit=candidates.limit,
-                    )
-                    for candidates in query.prefetch
-                ]
-                or None,
+        requests: list[models.QueryRequest] = []
+        for query in queries:
+            prefetch = [
+                models.Prefetch(
+                    query=_rest_nearest(candidates),
+                    using=candidates.using,
+                    filter=rest_filter(candidates.where, candidates.memory_ids, has_parts=candidates.has_parts),
+                    params=self._params,
+                    limit=candidates.limit,
+                )
+                for candidates in query.prefetch
+            ]
+            request = models.QueryRequest(
+                prefetch=prefetch or None,
                 query=_rest_nearest(query),
                 using=query.using,
                 filter=rest_filter(query.where, query.memory_ids, has_parts=query.has_parts),
@@ -239,8 +241,7 @@ class RestPoints:
                 with_payload=query.fields or False,
                 with_vector=False,
             )
-            for query in queries
-        ]
+            requests.append(request)
         answers = await self._client.query_batch_points(name, requests)
         return [[_rest_hit(point) for point in answer.points] for answer in answers]
 

@@ -43,7 +43,7 @@ class ScoredText(NamedTuple):
     length: float = 1.0
 
 
-Found = TypeVar("Found", Scored, ScoredText)
+Hit = TypeVar("Hit", Scored, ScoredText)
 
 
 def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
@@ -109,10 +109,10 @@ def validate_ids(memory_ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(memory_ids))
 
 
-def check_fingerprint(space: VectorSpace, found: Fingerprint) -> None:
+def check_fingerprint(space: VectorSpace, stored: Fingerprint) -> None:
     """Raise ValueError if a collection has the fingerprint of another vector space."""
-    if found != space.fingerprint:
-        raise ValueError(f"collection {space.collection} holds vectors of {found}, not of {space.fingerprint}")
+    if stored != space.fingerprint:
+        raise ValueError(f"collection {space.collection} holds vectors of {stored}, not of {space.fingerprint}")
 
 
 def write_batches(points: Iterable[Point]) -> Iterator[list[Point]]:
@@ -134,21 +134,21 @@ def count_token_rows(point: Point) -> int:
     return 0 if point.tokens is None else len(point.tokens)
 
 
-def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
+def sort_by_score(scores: Iterable[tuple[object, float]]) -> list[Scored]:
     """Sort by score, best first, ties by id."""
-    scored = [Scored(str(memory_id), score) for memory_id, score in found]
+    scored = [Scored(str(memory_id), score) for memory_id, score in scores]
     return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
 
 
 def best_memories(hits: Iterable[ScoredText], limit: int) -> Nearest:
     """Return memories by their best text, best first, ties by id, with all scored passages."""
-    found = list(hits)
+    texts = list(hits)
     best: dict[str, float] = {}
-    for hit in found:
+    for hit in texts:
         best[hit.memory_id] = max(hit.score, best.get(hit.memory_id, hit.score))
     table = sorted(best, key=lambda memory_id: (-best[memory_id], memory_id))
     rows = {memory_id: row for row, memory_id in enumerate(table)}
-    parts = [hit for hit in found if hit.part is not None]
+    parts = [hit for hit in texts if hit.part is not None]
     passages = ScoredPassages(
         rows=np.array([rows[hit.memory_id] for hit in parts], np.int64),
         parts=np.array([hit.part for hit in parts], np.int64),
@@ -180,16 +180,16 @@ def by_cosine(hits: Iterable[ScoredText]) -> list[ScoredText]:
     return by_score(hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
 
 
-def hits_of(found: Nearest) -> list[ScoredText]:
+def hits_of(nearest: Nearest) -> list[ScoredText]:
     """Return memories as hits: those of cut texts by their passages, all others by themselves."""
-    if found.passages is None:
-        return [ScoredText(*hit) for hit in found]
-    passages, cut = found.passages, frozenset(found.passages.rows.tolist())
+    if nearest.passages is None:
+        return [ScoredText(*hit) for hit in nearest]
+    passages, cut = nearest.passages, frozenset(nearest.passages.rows.tolist())
     columns = zip(passages.rows.tolist(), passages.scores.tolist(), passages.parts.tolist(), strict=True)
-    whole = zip(found.rows.tolist(), found.scores.tolist(), strict=True)
+    whole = zip(nearest.rows.tolist(), nearest.scores.tolist(), strict=True)
     return [
-        *(ScoredText(found.table[row], score) for row, score in whole if row not in cut),
-        *(ScoredText(found.table[row], score, part) for row, score, part in columns),
+        *(ScoredText(nearest.table[row], score) for row, score in whole if row not in cut),
+        *(ScoredText(nearest.table[row], score, part) for row, score, part in columns),
     ]
 
 
@@ -220,7 +220,7 @@ async def fetch_wholes(fetch: Callable[[int], Awaitable[list[ScoredText]]], limi
     return score_wholes(await fetch_nearest(fetch, limit))
 
 
-async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Found]]], limit: int) -> list[Found]:
+async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -> list[Hit]:
     """Return the best `limit` hits of `fetch`, ties by id.
 
     Engines return arbitrary ones of the hits that tie at the cut, and repeated short texts do tie. So this fetches one
@@ -229,8 +229,8 @@ async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Found]]], limit: i
     if limit < 1:
         return []
     count = limit + 1
-    found = await fetch(count)
-    while len(found) >= count and found[-1].score == found[limit - 1].score:
+    hits = await fetch(count)
+    while len(hits) >= count and hits[-1].score == hits[limit - 1].score:
         count *= WIDENING_FACTOR
-        found = await fetch(count)
-    return found[:limit]
+        hits = await fetch(count)
+    return hits[:limit]
