@@ -25,6 +25,7 @@ from streams.adapters.kafka.topic_maintenance import MoveAddedPartitions, PruneE
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.text_processes import TextProcesses
+from streams.backoff import until_available
 from streams.bootstrap.adapters import (
     build_models,
     open_cross_encoder,
@@ -53,7 +54,6 @@ from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
-from streams.flow.support.backoff import until_available
 from streams.flow.support.pipeline_history import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector

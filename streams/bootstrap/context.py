@@ -18,14 +18,14 @@ from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.log_ends import LogEnds
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.pipelines import Pipelines
-from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
+from streams.partition.progress import AppliedOffsets
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.kafka_app import App, changelog_of, send_row, set_commits
 from streams.runtime.partition_store import databases_of

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from streams.adapters.kafka.admin import correct_topic_settings, ensure_topics
+from streams.backoff import until_available
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.bootstrap.topic_settings import TopicSettings
-from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 

@@ -18,15 +18,15 @@ from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.log_ends import LogEnds
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
-from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import RecentEvents
 from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.flow.support.turns_log import TurnsLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
+from streams.partition.progress import AppliedOffsets
 from streams.topics import Topics
 
 

@@ -1,1 +1,1 @@
-"""What one partition owns: one SQLite file with the rows of all tables, the words and the offsets."""
+"""What one partition owns: one SQLite file with the rows of all tables, the words and the offsets; and its commits."""

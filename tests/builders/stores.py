@@ -8,8 +8,8 @@ from agents.ports.models import Embedders
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.stores import PartitionStores, Stores
 from streams.flow.stores.tables import LexicalStore, MemoryStore
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions

@@ -32,9 +32,9 @@ from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import AppliedOffsets
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
+from streams.partition.progress import AppliedOffsets
 from streams.topics import topics_with_prefix
 from tests.builders.maps import draw_map_over
 from tests.builders.stores import commits_over, fake_stores, remember_over

@@ -35,10 +35,10 @@ from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
-from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
+from streams.partition.progress import AppliedOffsets
 from streams.partition_agents import Agents
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable

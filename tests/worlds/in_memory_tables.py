@@ -18,8 +18,8 @@ from streams.bootstrap.context import build_stores
 from streams.flow.stores.tables import ScopeStore, Table
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
 from streams.runtime.kafka_app import changelog_of, create_kafka_app, derive_rows, set_commits
 from streams.runtime.partition_store import PartitionStore, databases_of
 from streams.settings import Settings

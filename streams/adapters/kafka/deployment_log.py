@@ -14,7 +14,7 @@ from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.producers import create_producer, hand_over
-from streams.flow.support.backoff import until_available
+from streams.backoff import until_available
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.settings import Settings

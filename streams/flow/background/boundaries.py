@@ -15,10 +15,10 @@ import structlog
 
 from schemas.failures import Unavailable
 from schemas.state.memories import item_index_name, unsearchable_index_name
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.background.boundary_pages import PAGE_SIZE, BoundaryPages
 from streams.flow.stores.tables import BoundaryCounts
-from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()

@@ -14,9 +14,9 @@ import structlog
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from streams.flow.support.awaiting import await_all
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
 from streams.topics import Topics
 from streams.wire.fillers import FILLER_KEY, filler
 

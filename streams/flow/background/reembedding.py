@@ -24,11 +24,11 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded
 from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.background.restoring import RestoreVectors
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
-from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()

@@ -12,10 +12,10 @@ from agents.rules.consolidation.distillation import Source, TurnCluster, cluster
 from schemas.internal.consolidation import Difference, Distilled
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, OUT_OF_TIME, RunProgress
-from streams.flow.support.backoff import until_available
 
 TURN_PAGE_SIZE = 200
 """Turns that are read, and vectors that are fetched, at once: some 20 ms."""

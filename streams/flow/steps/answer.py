@@ -24,9 +24,9 @@ from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels, Search
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
-from streams.flow.support.progress import AppliedOffsets
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.progress import AppliedOffsets
 
 MAX_READ_AFTER_WAIT_S = 5.0
 """Maximum wait for `read_after` without a deadline."""

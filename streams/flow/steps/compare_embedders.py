@@ -11,7 +11,7 @@ from agents.rules.modes.embedder_comparison import SampledTurn, describe
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job, JobProgress
 from schemas.state.modes import Mode
-from streams.flow.support.backoff import until_available
+from streams.backoff import until_available
 from streams.flow.worker_context import WorkerContext
 
 

@@ -20,12 +20,12 @@ from schemas.internal.changes import Job, JobProgress
 from schemas.internal.events import Understood
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.state.memories import Memory
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.requests.events import event_out
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.understand import understood_turn
 from streams.flow.support.awaiting import await_all
-from streams.flow.support.backoff import until_available
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.worker_context import WorkerContext
 

@@ -21,14 +21,13 @@ from schemas.internal.events import Embedded, Reread, Understood
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all, no_writes
-from streams.flow.support.backoff import until_available
-from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.flow.support.pipelines import shipped_pipelines
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import APPLIED, RecentEvents
@@ -36,6 +35,7 @@ from streams.flow.support.slices import in_slices
 from streams.flow.support.text_reading import read_in_thread
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.topics import Topics
 
 FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays so; nothing was stored")

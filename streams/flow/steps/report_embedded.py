@@ -16,15 +16,15 @@ from agents.memory.remember import Remember
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Embedded
 from schemas.messages.records import Headers, Outgoing
+from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.requests.events import derived_events, event_out
 from streams.flow.support.awaiting import await_all
-from streams.flow.support.backoff import until_available
-from streams.flow.support.partition_commit import STORAGE_TIMEOUT_S, PartitionCommits, Writing
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.recent_events import APPLIED, RecentEvents
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits, Writing
 from streams.topics import Topics
 
 REPORTS_PER_SLICE = 16

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.support.partition_commit import COMMIT_INTERVAL_S, PartitionCommits
-from streams.flow.support.progress import AppliedOffsets
+from streams.partition.commit import COMMIT_INTERVAL_S, PartitionCommits
+from streams.partition.progress import AppliedOffsets
 from streams.wire.scope_key import boundary_in
 
 MAX_WAITING_TURNS = 20_000

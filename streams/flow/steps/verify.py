@@ -10,8 +10,8 @@ from typing import Any
 from agents.embedding.maintain import InspectedMemory, Maintain
 from schemas.internal.changes import Job, JobProgress
 from schemas.internal.events import Embedded
+from streams.backoff import until_available
 from streams.batching import batches
-from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
 
 PAGE_SIZE = 100

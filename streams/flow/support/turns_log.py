@@ -6,7 +6,7 @@ command was sent lies before the end of the log at the time the command is read.
 
 from typing import Protocol
 
-from streams.flow.support.progress import AppliedOffsets
+from streams.partition.progress import AppliedOffsets
 
 CATCH_UP_POLL_INTERVAL_S = 2.0
 """Pause of turns after which the log is asked whether records are left: its last offsets may hold none, as after a

@@ -13,9 +13,9 @@ from schemas.scope_models import deployed_scope
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.backoff import until_available
 from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.deployment_log import DeploymentLog, readable
-from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import CHANGELOG

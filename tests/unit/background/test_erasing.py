@@ -8,8 +8,8 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.flow.background.erasing import METER, EraseTexts
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
+from streams.partition.commit import PartitionCommits
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 from streams.topics import topics_with_prefix
 from streams.wire.fillers import FILLER_KEY, FILLER_VALUE

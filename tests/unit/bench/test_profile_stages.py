@@ -42,7 +42,7 @@ def test_a_library_counts_for_the_stage_that_calls_it() -> None:
 
 
 def test_a_helper_of_many_stages_counts_for_its_caller() -> None:
-    helper = "until_available (streams/flow/support/backoff.py:36)"
+    helper = "until_available (streams/backoff.py:36)"
     assert stage_of([*REMEMBER, helper]) == "admission and decoding"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.flow.support import backoff
+from streams import backoff
 from tests.harnesses.remember_steps import RememberSteps
 from tests.harnesses.requests import CHANNELS, COMMANDS, TURNS, RequestHarness
 

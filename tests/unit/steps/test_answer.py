@@ -9,9 +9,9 @@ from agents.retrieval.list_memories import List
 from schemas.messages.lists import ListRequest
 from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import MAX_ANSWERED_AT_ONCE, AnswerQuery, OwnWrites
-from streams.flow.support.progress import AppliedOffsets
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
+from streams.partition.progress import AppliedOffsets
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 

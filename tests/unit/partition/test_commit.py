@@ -10,9 +10,9 @@ import pytest
 from aiokafka.errors import MessageSizeTooLargeError
 
 from schemas.failures import Unavailable
-from streams.flow.support import partition_commit
-from streams.flow.support.partition_commit import PartitionCommits
 from streams.observability.metrics import Meters
+from streams.partition import commit
+from streams.partition.commit import PartitionCommits
 from streams.partition.database import PartitionDatabases
 
 MEMORIES, CLAIMS = "memories-changelog", "claims-changelog"
@@ -382,7 +382,7 @@ async def test_full_disk_is_unavailable_after_a_time(worker: CommitHarness, monk
     def refuse() -> None:
         raise Unavailable("full")
 
-    monkeypatch.setattr(partition_commit, "STORAGE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(commit, "STORAGE_TIMEOUT_S", 0.0)
     monkeypatch.setattr(worker.databases.at(HERE), "commit", refuse)
     with pytest.raises(Unavailable):
         await worker.commits.commit([HERE])

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from streams.flow.support.progress import AppliedOffsets
+from streams.partition.progress import AppliedOffsets
 
 
 async def waiting(progress: AppliedOffsets, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:

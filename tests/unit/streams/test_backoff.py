@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.failures import Rejected, Unavailable
-from streams.flow.support import backoff
-from streams.flow.support.backoff import INITIAL_BACKOFF_S, MAX_BACKOFF_S, until_available
+from streams import backoff
+from streams.backoff import INITIAL_BACKOFF_S, MAX_BACKOFF_S, until_available
 from streams.observability.metrics import Meters
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
-from streams.flow.support.backoff import until_available
+from streams.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 
