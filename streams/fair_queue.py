@@ -1,16 +1,21 @@
-"""A queue that serves its keys round robin, for work that many users share.
+"""Users in turn: a queue that serves its keys round robin, and turns at work that only some may do at a time.
 
 Enters: items by key, such as requests by boundary. Leaves: the oldest item of each key in turn. Guaranteed: an item
 waits for at most one item of each other key per item of its own key ahead of it; all operations take constant time.
 Keys whose next item is large stand in a line of their own, which may be left out: large items hold up no others.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from schemas.messages.records import Record
+
+MAX_TURN_S = 0.5
+"""Seconds of a turn: what takes longer waits for a store that does not answer, and holds up no other."""
 
 Item = TypeVar("Item")
 
@@ -99,3 +104,63 @@ class FairQueue(Generic[Item]):
     def _stand_last(self, key: str) -> None:
         self._turns += 1
         self._ready[self._is_large(self._lines[key][0])][key] = self._turns
+
+
+class FairTurns:
+    """Turns of users at something that only `at_once` of them may have; within a user in the order of the calls.
+
+    A user may have fewer turns than are free: of eight, one user has four, a second one two, two more one each. This is
+    the threshold of Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches" (1998).
+    """
+
+    def __init__(self, at_once: int, max_turn_s: float = MAX_TURN_S) -> None:
+        """A turn ends `max_turn_s` after it began, even if its work goes on."""
+        self._free = at_once
+        self._max_turn_s = max_turn_s
+        self._turns: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        """The calls of each user; the one served last is last."""
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """Wait until it is this key's turn; it ends with the block, or when it has taken too long."""
+        await self._begin(key)
+        ending = asyncio.get_running_loop().call_later(self._max_turn_s, self._end, key)
+        try:
+            yield
+        finally:
+            if ending.when() > asyncio.get_running_loop().time():
+                ending.cancel()
+                self._end(key)
+
+    async def _begin(self, key: str) -> None:
+        allowed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(allowed)
+        self._serve()
+        try:
+            await allowed
+        except asyncio.CancelledError:
+            if allowed.done() and not allowed.cancelled():
+                self._end(key)
+            raise
+
+    def _end(self, key: str) -> None:
+        self._free += 1
+        self._turns[key] -= 1
+        if not self._turns[key]:
+            del self._turns[key]
+        self._serve()
+
+    def _serve(self) -> None:
+        while (key := next(filter(self._may_have_another, self._waiting), None)) is not None:
+            allowed = self._waiting[key].popleft()
+            self._waiting.move_to_end(key)
+            if not self._waiting[key]:
+                del self._waiting[key]
+            if not allowed.done():
+                self._free -= 1
+                self._turns[key] += 1
+                allowed.set_result(None)
+
+    def _may_have_another(self, key: str) -> bool:
+        return self._turns[key] < self._free

@@ -50,7 +50,6 @@ from streams.flow.requests.recorded_jobs import consolidation_job, requested_job
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
-from streams.flow.steps.counted import CountedStep
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
@@ -59,8 +58,7 @@ from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.run_refreshes import RunRefreshes
-from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
-from streams.flow.steps.traced import TracedStep
+from streams.flow.steps.step import BeginRecord, CommittingStep, PoisonGuard, RequestStep, Step, TracingStep, TurnsStep
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents
 from streams.runtime.kafka_app import App, start_agent
@@ -243,10 +241,10 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     # They take long and go on where they were: kills from outside could count for one of their records.
     resuming = (topics.changes, topics.jobs, topics.consolidate)
     counted = [
-        replace(one, step=CountedStep(one.step, one.name, ctx.deaths, counts_kills=one.topic not in resuming))
+        replace(one, step=PoisonGuard(one.step, one.name, ctx.deaths, counts_kills=one.topic not in resuming))
         for one in all_steps
     ]
-    return [replace(one, step=TracedStep(one.step, one.name)) for one in counted]
+    return [replace(one, step=TracingStep(one.step, one.name)) for one in counted]
 
 
 def moving_pipelines(ctx: WorkerContext) -> dict[str, BeginRecord]:

@@ -54,7 +54,7 @@ from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
-from streams.flow.support.pipeline_history import PipelineHistory
+from streams.flow.pipelines.history import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.metrics import Meters

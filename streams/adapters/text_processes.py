@@ -19,7 +19,7 @@ from agents.rules.items.extracting import ReadText
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.priorities import LOW_PRIORITY
-from streams.flow.support.text_reading import find_in_text, keep_found, read_in_thread
+from streams.flow.text_reading import find_in_text, keep_found, read_in_thread
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ PROCESSES = 2
 
 
 class TextProcesses:
-    """Implements `streams.flow.support.text_reading.ReadLongText`."""
+    """Implements `streams.flow.text_reading.ReadLongText`."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None

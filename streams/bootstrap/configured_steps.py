@@ -25,9 +25,9 @@ from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
 from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
+from streams.flow.pipelines.history import PipelineHistory
+from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.runs.timed_models import TimedModels
-from streams.flow.support.pipeline_history import PipelineHistory
-from streams.flow.support.pipelines import Pipelines
 from streams.settings import Settings
 
 STEP_PROMPTS = {

@@ -9,18 +9,18 @@ from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.adapters.kafka.logs import KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
+from streams.flow.boundary_changes import BoundaryChanges
+from streams.flow.death_counts import DeathCounts
+from streams.flow.job_log import JobLog
+from streams.flow.pipelines.in_force import Pipelines
+from streams.flow.publisher import Publisher
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore, Table
 from streams.flow.stores.watched_table import WatchedTable
-from streams.flow.support.boundary_changes import BoundaryChanges
-from streams.flow.support.death_counts import DeathCounts
-from streams.flow.support.job_log import JobLog
-from streams.flow.support.log_ends import LogEnds
-from streams.flow.support.pipelines import Pipelines
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.text_reading import ReadLongText, read_in_thread
+from streams.flow.text_reading import ReadLongText, read_in_thread
+from streams.flow.turns_log import LogEnds
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters

@@ -9,7 +9,7 @@ from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
 from streams.flow.background.erasing import ErasableWords, EraseTexts
-from streams.flow.support.archived_turns import ArchivedTurns
+from streams.flow.turns_archive import ArchivedTurns
 from streams.flow.worker_context import WorkerContext
 from streams.retention import LogRetention
 from streams.settings import Settings

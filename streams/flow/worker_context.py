@@ -10,19 +10,18 @@ from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Learned
 from schemas.scopes import Scope
+from streams.flow.boundary_changes import BoundaryChanges
+from streams.flow.death_counts import DeathCounts
+from streams.flow.job_log import JobLog
+from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
+from streams.flow.publisher import Publisher
+from streams.flow.requests.events import RecentEvents
 from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import ScopeStore, Table
-from streams.flow.support.boundary_changes import BoundaryChanges
-from streams.flow.support.death_counts import DeathCounts
-from streams.flow.support.job_log import JobLog
-from streams.flow.support.log_ends import LogEnds
-from streams.flow.support.pipelines import Pipelines, shipped_pipelines
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.recent_events import RecentEvents
-from streams.flow.support.text_reading import ReadLongText, read_in_thread
-from streams.flow.support.turns_log import TurnsLog
+from streams.flow.text_reading import ReadLongText, read_in_thread
+from streams.flow.turns_log import LogEnds, TurnsLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits

@@ -15,7 +15,7 @@ OPEN_TRANSACTION_POLL_S = 0.1
 
 
 class KafkaTurnsLog:
-    """Implements `streams.flow.support.turns_log.TurnsLog` for the partitions of this worker."""
+    """Implements `streams.flow.turns_log.TurnsLog` for the partitions of this worker."""
 
     def __init__(self, app: faust.App, topic: str) -> None:
         self._app = app

@@ -7,7 +7,7 @@ from schemas.messages.records import Outgoing
 
 
 class FakePublisher:
-    """Implements `streams.flow.support.publisher.Publisher`. `sent` and `replies` are its inputs, in order.
+    """Implements `streams.flow.publisher.Publisher`. `sent` and `replies` are its inputs, in order.
 
     While `held` nothing is written: what `send` returned waits until `release`. `broken` is raised by `send`.
     While `lost` every reply is given up.

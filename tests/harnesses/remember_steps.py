@@ -15,7 +15,7 @@ from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.apply_changes import ApplyChanges
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
-from streams.flow.support.turns_log import TurnsLog
+from streams.flow.turns_log import TurnsLog
 from tests.builders.stores import commits_over, fake_stores, remember_over
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change, event_record, run_step
 

@@ -23,6 +23,7 @@ from schemas.state.modes import GENERAL_MODE, FormerEmbedder, Mode, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
+from streams.flow.job_log import JobLog
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader
@@ -31,7 +32,6 @@ from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembere
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
-from streams.flow.support.job_log import JobLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition.progress import AppliedOffsets

@@ -15,7 +15,7 @@ Arrow = tuple[str, str]
 
 
 class InMemoryPublisher:
-    """Implements `streams.flow.support.publisher.Publisher` for `deciders` and records their arrows."""
+    """Implements `streams.flow.publisher.Publisher` for `deciders` and records their arrows."""
 
     def __init__(self, topics: InMemoryTopics, deciders: Sequence[str], arrows: set[Arrow]) -> None:
         self._topics = topics

@@ -15,9 +15,9 @@ from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_stores
+from streams.flow.boundary_changes import BoundaryChanges
+from streams.flow.job_log import JobLog
 from streams.flow.stores.tables import ScopeStore, Table
-from streams.flow.support.boundary_changes import BoundaryChanges
-from streams.flow.support.job_log import JobLog
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.runtime.kafka_app import changelog_of, create_kafka_app, derive_rows, set_commits

@@ -47,7 +47,7 @@ class NotedMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class InMemoryRequestLog:
-    """Implements `streams.flow.support.job_log.RequestLog` over one topic."""
+    """Implements `streams.flow.job_log.RequestLog` over one topic."""
 
     topics: "InMemoryTopics"
     topic: str

@@ -15,7 +15,7 @@ from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.backoff import until_available
-from streams.flow.support.publisher import Publisher
+from streams.flow.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import topics_with_prefix

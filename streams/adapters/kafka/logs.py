@@ -21,10 +21,10 @@ from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing, Record
 from schemas.state.pipelines import Revision
 from streams.adapters.kafka.admin import committed_offsets, connected_admin
+from streams.fair_queue import FairTurns
 from streams.flow.background.boundary_pages import note_told
+from streams.flow.publisher import Publisher
 from streams.flow.runs.found import RunsFound
-from streams.flow.support.fair_turns import FairTurns
-from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 from streams.wire.archived_turns import position_in
@@ -222,7 +222,7 @@ TAIL_RECORDS = 1000
 
 
 class KafkaTurnsHistory:
-    """Implements `streams.flow.support.turns_history.TurnsHistory`. Opens its reader with the first call."""
+    """Implements `streams.flow.turns_archive.TurnsHistory`. Opens its reader with the first call."""
 
     def __init__(self, settings: Settings) -> None:
         topics = topics_with_prefix(settings.topic_prefix)

@@ -15,7 +15,7 @@ from schemas.failures import Unavailable
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets, connected_admin, partitions_of_topics
 from streams.adapters.kafka.logs import open_reader
-from streams.flow.support.awaiting import await_all
+from streams.flow.publisher import await_all
 from streams.retention import MAX_PASS_INTERVAL_S
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix

@@ -15,10 +15,8 @@ from agents.ports.clock import Clock
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from schemas.moments import milliseconds_of
-from streams.flow.support.archived_turns import ArchivedTurns
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.turns_history import TurnsHistory
+from streams.flow.publisher import Publisher, await_all
+from streams.flow.turns_archive import ArchivedTurns, TurnsHistory
 from streams.observability.metrics import Meters
 from streams.wire.archived_turns import archived_position, original_turn
 

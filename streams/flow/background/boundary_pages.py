@@ -11,8 +11,8 @@ from agents.rules.memory.boundary_summary import summarise_boundary
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Outgoing, Record
 from schemas.state.modes import ModeDeclarations
+from streams.flow.publisher import await_all
 from streams.flow.stores.tables import BoundaryCounts
-from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
 PAGE_SIZE = 100

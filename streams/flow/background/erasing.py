@@ -13,8 +13,7 @@ import structlog
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.publisher import Publisher
+from streams.flow.publisher import Publisher, await_all
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.topics import Topics

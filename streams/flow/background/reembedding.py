@@ -27,8 +27,8 @@ from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, Ve
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.background.restoring import RestoreVectors
+from streams.flow.publisher import await_all
 from streams.flow.requests.events import event_out
-from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()

@@ -15,8 +15,8 @@ from agents.embedding.held_vectors import EncodedMemory
 from schemas.internal.events import Embedded
 from schemas.state.memories import Memory
 from streams.backoff import until_available
+from streams.flow.publisher import await_all
 from streams.flow.requests.events import event_out
-from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
 MAX_ENCODING = 32

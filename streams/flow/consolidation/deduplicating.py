@@ -15,7 +15,7 @@ from schemas.state.memories import CategoryAssignment
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, RunProgress
-from streams.flow.support.awaiting import await_all
+from streams.flow.publisher import await_all
 
 ITEM_PAGE_SIZE = 200
 """Items that are read at once, and published before the run waits until they are applied."""

@@ -24,9 +24,9 @@ from streams.flow.consolidation.deduplicating import Deduplication
 from streams.flow.consolidation.refreshing import refresh_items
 from streams.flow.consolidation.run_under_way import RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation
+from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.steps.run_refreshes import RunRefreshes
-from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
 MAX_CONCURRENT_RUNS = 2

@@ -11,8 +11,8 @@ from agents.consolidation.consolidate import RunLimits
 from agents.ports.jobs import ConsolidationRun
 from schemas.internal.changes import JobProgress
 from schemas.internal.consolidation import Consolidated, Difference, ModeCounts, RefreshCounts
+from streams.flow.publisher import await_all
 from streams.flow.requests.events import event_out
-from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
 OUT_OF_TIME = "the time limit of one run is reached; the next run continues"

@@ -15,8 +15,8 @@ from schemas.failures import Rejected
 from schemas.messages.decoding import MAX_VALUES, count_values, decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
+from streams.flow.death_counts import DeathCounts
 from streams.flow.requests.channel import Channel, ReplyOptions
-from streams.flow.support.death_counts import DeathCounts
 from streams.topics import MAX_INPUT_BYTES
 from streams.wire.partitioning import may_move, partition_of, relocate
 from streams.wire.record_size import size_of

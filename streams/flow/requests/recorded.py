@@ -13,9 +13,9 @@ from schemas.failures import Rejected, Unavailable
 from schemas.internal.job_history import StoredJob
 from schemas.messages.records import Record
 from schemas.messages.replies import encode_error
+from streams.flow.job_log import JobLog
+from streams.flow.publisher import await_all
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.job_log import JobLog
 
 JobOf = Callable[[Any, Record], StoredJob | None]
 """Returns the job that a request is, None if it is none."""

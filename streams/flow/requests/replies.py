@@ -11,7 +11,7 @@ from agents.ports.clock import Clock
 from schemas.failures import Poison, Rejected
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress, encode_error
-from streams.flow.support.publisher import Publisher
+from streams.flow.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.observability.tracing import mark_refused
 from streams.topics import MAX_OUTPUT_BYTES

@@ -10,7 +10,7 @@ from contextvars import Context
 import structlog
 
 from schemas.messages.records import Outgoing
-from streams.flow.support.publisher import Publisher
+from streams.flow.publisher import Publisher
 from streams.observability.metrics import Meters
 
 MAX_UNWRITTEN = 1000

@@ -7,9 +7,9 @@ from typing import Self
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import RunHistory
 from schemas.messages.records import Outgoing
+from streams.flow.boundary_changes import BoundaryChanges
+from streams.flow.job_log import JobLog
 from streams.flow.stores.tables import ScopeStore
-from streams.flow.support.boundary_changes import BoundaryChanges
-from streams.flow.support.job_log import JobLog
 from streams.flow.worker_context import WorkerContext
 
 

@@ -20,10 +20,10 @@ from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels, Search
-from streams.flow.support.fair_turns import FairTurns
-from streams.flow.support.log_ends import LogEnds
+from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.progress import AppliedOffsets

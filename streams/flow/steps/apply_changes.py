@@ -21,13 +21,13 @@ from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.state.memories import Memory
 from streams.backoff import until_available
+from streams.flow.publisher import Publisher
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import derived_events
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.stores.stores import Stores
-from streams.flow.support.archived_turns import archive_forgotten
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
+from streams.flow.turns_archive import archive_forgotten
+from streams.flow.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
 from streams.observability.metrics import Meters
 from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.partition.progress import AppliedOffsets

@@ -22,11 +22,11 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.backoff import until_available
 from streams.fair_queue import FairShare
+from streams.flow.publisher import no_writes
 from streams.flow.requests.events import EventReader
 from streams.flow.runs.parts import PartUnderWay, end_part
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.steps.report_embedded import Report
-from streams.flow.support.awaiting import no_writes
 from streams.observability.metrics import Meters
 from streams.observability.tracing import carried_headers
 

@@ -22,10 +22,10 @@ from schemas.scopes import ScopeFields
 from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
 from streams.backoff import until_available
+from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.turns_log import LOG_TIMEOUT_S
+from streams.flow.turns_log import LOG_TIMEOUT_S
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import forward
 

@@ -14,11 +14,11 @@ from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
+from streams.flow.publisher import await_all
 from streams.flow.requests.events import EventReader
 from streams.flow.runs.parts import timed_part
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.tables import Table
-from streams.flow.support.awaiting import await_all
 
 LEARNED_EVENTS: Mapping[str, type[Learned]] = {"learned.v1": Learned}
 """The events read here, by schema name."""

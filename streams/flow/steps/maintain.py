@@ -21,13 +21,13 @@ from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from streams.backoff import until_available
 from streams.batching import batches
+from streams.fair_queue import FairTurns
+from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
 from streams.flow.steps.compare_embedders import run_comparison
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.verify import run_verification
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.fair_turns import FairTurns
 from streams.flow.worker_context import WorkerContext
 
 JOB_PAGE_SIZE = 100

@@ -22,9 +22,9 @@ from schemas.moments import moment_of
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.backoff import until_available
+from streams.flow.pipelines.in_force import EXTRACT_ITEMS, INGEST, Pipelines
 from streams.flow.stores.stores import Stores
-from streams.flow.support.pipelines import EXTRACT_ITEMS, INGEST, Pipelines
-from streams.flow.support.text_reading import ReadLongText
+from streams.flow.text_reading import ReadLongText
 from streams.observability.metrics import Meters
 
 

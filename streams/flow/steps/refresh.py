@@ -22,11 +22,11 @@ from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.state.memories import Memory
 from streams.backoff import until_available
 from streams.batching import batches
+from streams.fair_queue import FairTurns
+from streams.flow.publisher import await_all
 from streams.flow.requests.events import event_out
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.understand import understood_turn
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.fair_turns import FairTurns
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ from functools import partial
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
-from agents.memory.slices import Slices
+from agents.memory.slices import Result, Slices
 from agents.rules.items.extracting import ReadSource, ReadText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
 from schemas.failures import Rejected, RowTooLarge
@@ -23,16 +23,13 @@ from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
 from streams.backoff import until_available
 from streams.batching import batches
+from streams.flow.pipelines.in_force import shipped_pipelines
+from streams.flow.publisher import Publisher, await_all, no_writes
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.events import EventReader, derived_events
+from streams.flow.requests.events import APPLIED, EventReader, RecentEvents, derived_events
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import Stores
-from streams.flow.support.awaiting import await_all, no_writes
-from streams.flow.support.pipelines import shipped_pipelines
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.recent_events import APPLIED, RecentEvents
-from streams.flow.support.slices import in_slices
-from streams.flow.support.text_reading import read_in_thread
+from streams.flow.text_reading import read_in_thread
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits
@@ -43,6 +40,9 @@ FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays
 
 EVENTS_PER_SLICE = 16
 """Events that are serialised before other records are handled: those of items take some 0.1 ms each."""
+
+PLACES_PER_SLICE = 4
+"""Places to pause that are passed before other events are handled: four items take some 4 ms."""
 
 MemoryInput = Embedded | Understood | Reread | Distilled | ItemsMerged | Consolidated
 """Events that `Remember` applies. The last of a consolidation is its summary and changes nothing."""
@@ -253,3 +253,24 @@ class RememberEvents:
                 if result.agrees_with_default is not None:
                     self._meters.usage.model_answered((record.key or b"").decode(), agrees=result.agrees_with_default)
                 return result.events
+
+
+async def in_slices(slices: Slices[Result], foreground: Foreground | None = None) -> Result:
+    """Do all slices, with other events in between; return the result. At most half of the event loop's time is its own.
+
+    While requests are expected in the foreground, slices are as short as they can be, and give way to them.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        is_expected = foreground is not None and foreground.is_expected
+        try:
+            for _ in range(1 if is_expected else PLACES_PER_SLICE):
+                next(slices)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        worked_s = loop.time() - began
+        await asyncio.sleep(worked_s)
+        if foreground is not None and is_expected:
+            await foreground.give_way(worked_s)

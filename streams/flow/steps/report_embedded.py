@@ -18,10 +18,8 @@ from schemas.internal.events import Embedded
 from schemas.messages.records import Headers, Outgoing
 from streams.backoff import until_available
 from streams.batching import batches
-from streams.flow.requests.events import derived_events, event_out
-from streams.flow.support.awaiting import await_all
-from streams.flow.support.publisher import Publisher
-from streams.flow.support.recent_events import APPLIED, RecentEvents
+from streams.flow.publisher import Publisher, await_all
+from streams.flow.requests.events import APPLIED, RecentEvents, derived_events, event_out
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits, Writing

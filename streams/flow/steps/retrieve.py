@@ -21,8 +21,8 @@ from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult
-from streams.flow.support.fair_turns import FairTurns
 
 MAX_ASKED_AT_ONCE = 8
 """Questions about which models are asked at a time, four of one user: a flood of one leaves a turn to the next one."""

@@ -6,9 +6,9 @@ from weakref import WeakValueDictionary
 
 from agents.understanding.refresh import Refresh, RefreshLimits
 from schemas.internal.changes import Job, JobProgress
+from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult
 from streams.flow.steps.refresh import RefreshRun
-from streams.flow.support.fair_turns import FairTurns
 from streams.flow.worker_context import WorkerContext
 
 MAX_ASKED_AT_ONCE = 8

@@ -1,11 +1,16 @@
-"""Steps: an agent in the form that a `Delivery` runs, `begin` in order and `settle` before acknowledgement."""
+"""Steps: an agent in the form that a `Delivery` runs, `begin` in order and `settle` before acknowledgement.
+
+Around each step stand two more: one follows its records in traces, one counts the processes that a record has ended.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
+from streams.flow.death_counts import DeathCounts, noted, record_name
 from streams.flow.requests.pipeline import RequestPipeline
+from streams.observability.tracing import FollowedRecord, RecordTracer
 from streams.partition.commit import COMMIT_INTERVAL_S, PartitionCommits
 from streams.partition.progress import AppliedOffsets
 from streams.wire.scope_key import boundary_in
@@ -117,3 +122,71 @@ class TurnsStep(CommittingStep):
         self._progress.finish(record.partition, record.offset)
         next_offset = self._progress.next_offset(record.partition)
         self._commit.set_applied(record.partition, record.topic, next_offset or 0)
+
+
+class PoisonGuard:
+    """Runs another step; a record whose code kills the process is refused in the end. `settle` counts for no record."""
+
+    def __init__(self, step: Step, consumer: str, deaths: DeathCounts, *, counts_kills: bool = True) -> None:
+        """`consumer` names the step: a record that two of them read may kill in one alone.
+
+        Without `counts_kills` only what its code raises counts: for steps that take long and go on where they were,
+        where kills from outside could count for one record.
+        """
+        self._step = step
+        self._consumer = consumer
+        self._deaths = deaths
+        self._counts_kills = counts_kills
+        self.window = step.window
+        self.pause_s = step.pause_s
+        self.fair_share = step.fair_share
+
+    async def begin(self, record: Record) -> Awaitable[Any]:
+        """Begin with a record, and note it."""
+        name = record_name(self._consumer, record)
+        begun = await noted(self._step.begin(record), name, self._deaths, counts_kills=self._counts_kills)
+        return self._finish(begun, name)
+
+    async def settle(self, finished: Sequence[Any]) -> None:
+        """Settle the step."""
+        await self._step.settle(finished)
+
+    async def _finish(self, finishing: Awaitable[Any], name: bytes) -> Any:
+        result = await noted(finishing, name, self._deaths, counts_kills=self._counts_kills)
+        self._deaths.finish(name)
+        return result
+
+
+class TracingStep:
+    """Runs another step; log lines, spans and events know the request that they come from.
+
+    A span covers `begin` and what it returns, but not `settle`, which records share.
+    """
+
+    def __init__(self, step: Step, consumer: str) -> None:
+        """`consumer` names the spans."""
+        self._step = step
+        self._tracer = RecordTracer(consumer)
+        self.window = step.window
+        self.pause_s = step.pause_s
+        self.fair_share = step.fair_share
+
+    async def begin(self, record: Record) -> Awaitable[Any]:
+        """Begin with a record, and follow it."""
+        followed = self._tracer.follow(record)
+        if followed is None:
+            return await self._step.begin(record)
+        with followed:
+            finishing = await self._step.begin(record)
+        return _finish(finishing, followed)
+
+    async def settle(self, finished: Sequence[Any]) -> None:
+        """Settle the step."""
+        await self._step.settle(finished)
+
+
+async def _finish(finishing: Awaitable[Any], followed: FollowedRecord) -> Any:
+    with followed:
+        result = await finishing
+    followed.end()
+    return result

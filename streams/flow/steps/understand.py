@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.ports.run_timer import step
+from schemas.failures import Rejected
 from schemas.internal.events import Understood
 from schemas.state.memories import Memory
+from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.runs.parts import timed_part
-from streams.flow.support.own_understanding import UNDERSTAND, with_own_steps
 from streams.flow.worker_context import WorkerContext
+
+UNDERSTAND = "memorize.understand"
 
 
 async def understood_turn(
@@ -22,9 +25,21 @@ async def understood_turn(
     with timed_part(ctx.runs, "understand", turn, partition, job_id) as part:
         with step(UNDERSTAND):
             event = await ask()
-        event = await with_own_steps(event, turn, ctx.pipelines)
+        event = await _with_own_steps(event, turn, ctx.pipelines)
         part.outcome = _outcome(event, job_id)
     return event
+
+
+async def _with_own_steps(event: Understood, memory: Memory, pipelines: Pipelines) -> Understood:
+    """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
+    active = await pipelines.at(event.revision)
+    if active is None or event.found is None or not active.has_own(UNDERSTAND):
+        return event
+    try:
+        own = await active.run_own(UNDERSTAND, {"memory": memory, "understanding": event.found})
+    except Rejected:
+        return event.model_copy(update={"found": None})
+    return event.model_copy(update={"found": own.value})
 
 
 def _outcome(event: Understood, job_id: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import ensure_topics
-from streams.flow.support.death_counts import DeathCounts, record_name
+from streams.flow.death_counts import DeathCounts, record_name
 from streams.topics import topic_config
 from streams.wire.partitioning import partition_of
 from tests.worlds.live.processes import Deployment

@@ -12,7 +12,7 @@ from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
-from streams.flow.support.archived_turns import ArchivedTurns
+from streams.flow.turns_archive import ArchivedTurns
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix

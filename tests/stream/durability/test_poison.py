@@ -7,8 +7,8 @@ import pytest
 
 from schemas.messages.records import Headers, Record
 from streams.flow.consolidation.run_consolidations import RunConsolidations
+from streams.flow.death_counts import MAX_DEATHS, DeathCounts, record_name
 from streams.flow.steps.answer import AnswerQuery
-from streams.flow.support.death_counts import MAX_DEATHS, DeathCounts, record_name
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
 

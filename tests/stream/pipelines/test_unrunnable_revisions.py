@@ -306,7 +306,7 @@ async def blocking(pipeline: InMemoryPipeline, tmp_path: Path, monkeypatch: pyte
         monkeypatch.delitem(sys.modules, name, raising=False)
     await pipeline.pipelines._installed.load(WITH_BLOCKS, 30)
     for limit in ("EDIT_IMPORT_S", "IMPORT_S"):
-        monkeypatch.setattr(f"streams.flow.support.pipelines.{limit}", 0.05)
+        monkeypatch.setattr(f"streams.flow.pipelines.in_force.{limit}", 0.05)
     return sys.modules["acme.blocking"]
 
 

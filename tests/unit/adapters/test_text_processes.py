@@ -17,7 +17,7 @@ from agents.rules.index.lexical_document import LONG_TEXT_CHARS, indexed_words
 from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from streams.adapters.text_processes import TextProcesses
-from streams.flow.support.text_reading import read_in_thread
+from streams.flow.text_reading import read_in_thread
 from tests.builders.memories import made
 
 FACTS = "My dentist is Dr. Harbour. The deploy target is fly.io. I prefer tea over coffee. "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.flow.support.slices import PLACES_PER_SLICE
+from streams.flow.steps.remember import PLACES_PER_SLICE
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.worker import WorkerHarness, run_step
 

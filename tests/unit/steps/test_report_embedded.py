@@ -11,10 +11,9 @@ from schemas.failures import RowTooLarge
 from schemas.internal.events import Embedded, Remembered
 from schemas.messages.records import Record
 from schemas.state.memories import Memory
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.events import EventReader, RecentEvents
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents
 from streams.flow.steps.report_embedded import Report, ReportEmbedded
-from streams.flow.support.recent_events import RecentEvents
 from tests.builders.turns import record
 from tests.harnesses.remember_steps import RememberSteps
 from tests.harnesses.worker import HERE, TOPICS

@@ -20,7 +20,7 @@ from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_context
-from streams.flow.support.pipelines import shipped_pipelines
+from streams.flow.pipelines.in_force import shipped_pipelines
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters, ModelMeters
 from streams.runtime.kafka_app import create_kafka_app

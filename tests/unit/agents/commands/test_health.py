@@ -15,7 +15,7 @@ from schemas.scopes import Scope
 from schemas.state.memories import Embedding
 from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.support.job_log import JobLog
+from streams.flow.job_log import JobLog
 from streams.observability.metrics import Usage
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores

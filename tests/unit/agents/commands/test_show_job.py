@@ -10,7 +10,7 @@ from schemas.internal.job_history import JobHistory, StoredJob
 from schemas.messages.commands import Command
 from schemas.messages.replies import SuccessReply
 from schemas.scopes import Scope
-from streams.flow.support.job_log import JobLog
+from streams.flow.job_log import JobLog
 from tests.fakes.tables.json_table import FakeJsonTable
 
 PARTITION = 2

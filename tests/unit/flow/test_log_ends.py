@@ -7,7 +7,7 @@ import pytest
 from schemas.failures import Unavailable
 from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import OwnWrites
-from streams.flow.support.log_ends import LogEnds
+from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
 from streams.partition.progress import AppliedOffsets
 from tests.fakes.clock import FakeClock

@@ -1,6 +1,6 @@
-"""The producer port: implemented by the Kafka adapter and by the tests' in-memory one."""
+"""The producer port: implemented by the Kafka adapter and by the tests' in-memory one. And waiting for its writes."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from schemas.messages.records import Outgoing
@@ -21,3 +21,13 @@ class Publisher(Protocol):
         True if the broker has the reply. False if its topic is missing or slow: then it is attempted beside for 5 s, or
         given up.
         """
+
+
+async def await_all(awaitables: Sequence[Awaitable[object]]) -> None:
+    """Wait for each in turn: all of them run already."""
+    for awaitable in awaitables:
+        await awaitable
+
+
+async def no_writes() -> None:
+    """Do nothing: there is nothing to await."""

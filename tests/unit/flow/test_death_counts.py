@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Poison, Unavailable
-from streams.flow.support.death_counts import FILE_BYTES, MAX_DEATHS, MAX_SUSPECTS, DeathCounts, noted, record_name
+from streams.flow.death_counts import FILE_BYTES, MAX_DEATHS, MAX_SUSPECTS, DeathCounts, noted, record_name
 from tests.builders.turns import record
 
 BAD = record_name("memory.turns-Remember", record(b"bad", offset=7))
@@ -171,7 +171,7 @@ async def test_kill_of_a_step_that_goes_on_where_it_was_is_no_death(tmp_path: Pa
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from streams.flow.support.death_counts import DeathCounts, noted
+from streams.flow.death_counts import DeathCounts, noted
 async def kill():
     await asyncio.sleep(0)
     os.kill(os.getpid(), 9)
@@ -199,7 +199,7 @@ from pydantic import BaseModel, field_validator
 from agents.commands.admit import Admit
 from streams.flow.requests.admission import MAX_INLINE_BYTES, Admission
 from streams.flow.requests.channel import Channel
-from streams.flow.support.death_counts import DeathCounts, noted
+from streams.flow.death_counts import DeathCounts, noted
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 

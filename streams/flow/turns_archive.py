@@ -1,4 +1,4 @@
-"""What the topic `archive` is to have of a turn: by its record in the log, and when it is forgotten.
+"""The archive of turns: what it is to have of a turn, by its record in the log, and when it is forgotten.
 
 Guaranteed: of each turn that is remembered the archive gets the record of its current text, unchanged but for the time
 of an edited one, of a forgotten one its identity alone. The table `memories` decides, and is asked in the moment in
@@ -7,7 +7,7 @@ which the record is handed over: a `forget` that comes later is written later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_core import from_json, to_json
 
@@ -107,3 +107,31 @@ def _forgotten(topic: str, partition: int, memory: Memory) -> Outgoing:
     value = forgotten_turn(turn_id, memory.scope, conversation_id, role, memory.occurred_at, memory.mode)
     record = forgotten_record(value, partition, memory.boundary, memory.latest, memory.latest_at)
     return archived_turn(topic, memory.memory_id, record)
+
+
+class TurnsHistory(Protocol):
+    """The topics `turns` and `archive`, by partition. Calls raise Unavailable while Kafka does not answer."""
+
+    async def handled(self, partition: int) -> int:
+        """Return the offset before which every turn is handled and committed."""
+
+    async def begin(self, partition: int) -> int:
+        """Return the offset of the first turn that the log has."""
+
+    async def first_since(self, partition: int, moment_ms: int) -> int | None:
+        """Return the offset of the first turn that was written at a time or later; None if there is none."""
+
+    async def read(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return some turns from an offset on, and the offset to read next; none sometimes before the end, too."""
+
+    async def read_archive(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return some records of the archive from an offset on, and the offset to read next."""
+
+    async def archive_end(self, partition: int) -> int:
+        """Return the offset after the last record of the archive."""
+
+    async def archived(self, partition: int) -> int:
+        """Return the offset before which every turn is archived, as the archive says; 0 for an empty one."""
+
+    async def delete_before(self, partition: int, offset: int) -> None:
+        """Delete the turns before an offset from the log, for good."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Generator
 
-from streams.flow.support.slices import PLACES_PER_SLICE, in_slices
+from streams.flow.steps.remember import PLACES_PER_SLICE, in_slices
 from streams.foreground import Foreground
 
 

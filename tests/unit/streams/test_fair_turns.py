@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from streams.flow.support import fair_turns
-from streams.flow.support.fair_turns import FairTurns
+from streams import fair_queue
+from streams.fair_queue import FairTurns
 
 
 async def test_flood_of_one_user_delays_another_by_one_turn() -> None:
@@ -44,7 +44,7 @@ async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_
 
 
 async def test_turn_that_waits_for_a_store_is_given_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_turns, "MAX_TURN_S", 0.01)
+    monkeypatch.setattr(fair_queue, "MAX_TURN_S", 0.01)
     turns, ended = FairTurns(1), asyncio.Event()
 
     async def hang() -> None:

@@ -20,8 +20,8 @@ from agents.rules.pipelines.editing import shipped_revision
 from agents.rules.pipelines.validation import Available, build_pipeline_view, check_topology
 from schemas.failures import Rejected, Unavailable
 from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
-from streams.flow.support.active_pipelines import ModelOf, RevisionPipelines, beside_event_loop
-from streams.flow.support.pipeline_history import PipelineHistory
+from streams.flow.pipelines.active import ModelOf, RevisionPipelines, beside_event_loop
+from streams.flow.pipelines.history import PipelineHistory
 
 log = structlog.get_logger()
 

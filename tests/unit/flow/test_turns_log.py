@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from streams.flow.support import turns_log
-from streams.flow.support.turns_log import wait_until_applied
+from streams.flow import turns_log
+from streams.flow.turns_log import wait_until_applied
 from streams.partition.progress import AppliedOffsets
 from tests.fakes.turns_log import HERE, FakeTurnsLog
 

@@ -1,1 +1,0 @@
-"""What steps share: backoff, progress, publisher, logs of turns and jobs."""
