@@ -44,9 +44,8 @@ from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader
+from streams.flow.requests.job_recorder import JobRecorder, consolidation_job, requested_job, running_job
 from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.requests.recorded import Recorded
-from streams.flow.requests.recorded_jobs import consolidation_job, requested_job, running_job
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
@@ -186,9 +185,9 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         refreshes,
         ctx,
     )
-    requested = Recorded(commands, requested_job, ctx.jobs)
-    jobs = Recorded(run_jobs, running_job, ctx.jobs, begins=False)
-    consolidations = Recorded(run_consolidations, consolidation_job, ctx.jobs)
+    requested = JobRecorder(commands, requested_job, ctx.jobs)
+    jobs = JobRecorder(run_jobs, running_job, ctx.jobs, begins=False)
+    consolidations = JobRecorder(run_consolidations, consolidation_job, ctx.jobs)
     learned = event_reader(LEARNED_EVENTS)
     intentions = ApplyLearned(learned, lambda partition: agents.at(partition).intend, stores.intentions, runs=ctx.runs)
     categories = ApplyLearned(

@@ -14,11 +14,9 @@ from streams.flow.death_counts import DeathCounts
 from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import Publisher
-from streams.flow.runs.recorder import RunOptions, RunRecorder
-from streams.flow.runs.writer import RunWriter
+from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
 from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import LexicalStore, Table
-from streams.flow.stores.watched_table import WatchedTable
+from streams.flow.stores.tables import LexicalStore, ObservedTable, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds
 from streams.flow.worker_context import WorkerContext
@@ -52,7 +50,7 @@ def build_stores(
     )
     return Stores(
         memories=MemoryTable(app),
-        modes=WatchedTable(modes, boundaries.changed),
+        modes=ObservedTable(modes, boundaries.changed),
         claims=ClaimTable(app),
         intentions=IntentionTable(app, boundary),
         categories=CategoryTable(app, settings.categories.root, boundary),

@@ -33,8 +33,7 @@ from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.death_counts import DeathCounts
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
-from streams.flow.runs.recorder import RunOptions, RunRecorder
-from streams.flow.runs.writer import RunWriter
+from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
 from streams.flow.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters

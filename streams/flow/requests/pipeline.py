@@ -16,8 +16,7 @@ from streams.flow.publisher import await_all, no_writes
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
 from streams.flow.requests.replies import Replies, log_context
-from streams.flow.runs.recorder import RunRecorder
-from streams.flow.runs.under_way import NO_RUN, RunNotes
+from streams.flow.runs.recorder import NO_RUN, RunNotes, RunRecorder
 from streams.wire.fillers import is_filler
 
 log = structlog.get_logger()

@@ -1,18 +1,23 @@
-"""Parts of a run's record: its times, its request, its place in the pipelines."""
+"""Parts of a run's record: its times, its request, its place in the pipelines, its input and its outcome in short.
 
-from collections.abc import Mapping, Sequence
+Guaranteed: no text of a memory; none of a question, unless it is asked for; bounded, whatever a request has.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
 
+from modestream_client.results import AssembleResult
 from modestream_client.runs import Pipeline, RunModelCall, RunPart, RunRequest, RunRevision, RunStep
 
 from agents.ports.run_timer import ModelCall, RunTimer
+from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.records import REQUEST_ID_HEADER, Record, is_request_id
-from schemas.messages.retrieval import RetrieveRequest
-from schemas.messages.turns import Turn
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.turns import Turn, TurnAccepted
 
 MAX_KEY_BYTES = 1024
 """A longer key of a record that could not be read is no user's."""
@@ -26,6 +31,18 @@ PARTS: Mapping[type[Any], tuple[RunPart, str]] = {
 """The messages whose runs are recorded."""
 
 UNREAD_PARTS: Mapping[Pipeline, RunPart] = {"memorize": "accept", "retrieve": "answer", "evolve": "consolidate"}
+
+MAX_IDS = 10
+"""Ids of one kind in an outcome; their number is there in any case."""
+
+MAX_NAMES = 10
+"""Modes in an input."""
+
+MAX_ID_CHARS = 256
+MAX_TEXT_CHARS = 2000
+"""Characters of a text, where a deployment allows texts."""
+
+Short = dict[str, Any]
 
 
 def part_and_kind(pipeline: Pipeline, message: Any) -> tuple[RunPart | None, str | None]:
@@ -48,7 +65,7 @@ def times_of(timer: RunTimer, now: datetime) -> dict[str, Any]:
     return {
         "at": now - timedelta(seconds=took_s),
         "ms": _ms(took_s),
-        "steps": tuple(sorted(steps, key=lambda one: one.at_ms)),
+        "steps": tuple(sorted(steps, key=lambda run_step: run_step.at_ms)),
         "models": _model_calls(timer.models, timer.began),
         "omitted": timer.omitted,
     }
@@ -100,3 +117,121 @@ def _model_calls(calls: Sequence[ModelCall], began: float) -> tuple[RunModelCall
 
 def _ms(seconds: float) -> float:
     return round(1000 * seconds, 3)
+
+
+def short_input(message: Any, *, texts: bool) -> Short:
+    """Return what was asked, without what is not set."""
+    if isinstance(message, Turn):
+        return _given(_turn(message))
+    if isinstance(message, RetrieveRequest):
+        return _given(_question(message) | _text("query", message.query, texts=texts))
+    if isinstance(message, AssembleRequest):
+        return _given(_context(message) | _text("query", message.query, texts=texts))
+    if isinstance(message, ConsolidationTrigger):
+        return _given({"mode": _names(message.mode)})
+    return {}
+
+
+def short_outcome(result: Any, *, texts: bool) -> Short:
+    """Return what came out of it."""
+    if isinstance(result, TurnAccepted):
+        return result.model_dump(mode="json", exclude={"memory_id"})
+    if isinstance(result, RetrieveResult):
+        diagnostics = {name: result.diagnostics.get(name) for name in ("candidates", "method", "depth")}
+        ids = _ids("hits", (hit.memory_id for hit in result.hits))
+        return {**ids, "strategy": result.strategy, "modes": result.modes[:MAX_NAMES], **diagnostics}
+    if isinstance(result, AssembleResult):
+        return {
+            **_ids("memories", (_reference(one, texts=texts) for one in result.references)),
+            "tokens": result.tokens.get("total", 0),
+            "sections": {name: len(ids) for name, ids in result.sections.items() if ids},
+            "interaction_mode": result.interaction_mode,
+            "dropped": len(result.dropped),
+            "sticky": len(result.sticky),
+            "breaches": len(result.breaches),
+        }
+    return _consolidation(result) if isinstance(result, Mapping) else {}
+
+
+def short_scope(message: Any) -> Short:
+    """Return the scope of a message, a selector with at most `MAX_NAMES` values of a field and `*` for any."""
+    scope = message.scope
+    fields = scope.fields() if hasattr(scope, "fields") else scope.model_dump()
+    return {name: _selected(value) for name, value in fields.items()}
+
+
+def _turn(turn: Turn) -> Short:
+    return {
+        "conversation_id": turn.conversation_id[:MAX_ID_CHARS],
+        "turn_id": turn.turn_id,
+        "role": turn.role,
+        "mode": _names(turn.mode),
+        "resources": len(turn.resources) or None,
+        # Never its text, which own steps may change before it is stored: the memory has what is left of it.
+        "content_chars": len(turn.content),
+    }
+
+
+def _question(request: RetrieveRequest) -> Short:
+    return {
+        "mode": _names(request.mode),
+        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
+        "top_k": request.top_k,
+        "depth": request.depth,
+        "rerank": request.rerank,
+        "read_after": request.read_after,
+    }
+
+
+def _context(request: AssembleRequest) -> Short:
+    return {
+        "mode": _names(request.mode),
+        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
+        "budget_tokens": request.budget_tokens,
+        "format": request.format,
+        "interaction_mode": request.interaction_mode,
+        "pins": len(request.pins) or None,
+        "read_after": request.read_after,
+    }
+
+
+def _consolidation(body: Mapping[str, Any]) -> Short:
+    counts: dict[str, int] = {}
+    for mode in body.get("modes", {}).values():
+        for name, number in mode.items():
+            counts[name] = counts.get(name, 0) + number
+    ids = {**_ids("created", body.get("created", ())), **_ids("superseded", body.get("superseded", ()))}
+    refreshed = {"refreshed": body["refreshed"]} if "refreshed" in body else {}
+    return {**counts, **refreshed, **ids, "modes": len(body.get("modes", {})), "changes": len(body.get("diff", ()))}
+
+
+def _ids(name: str, memory_ids: Iterable[str]) -> Short:
+    every = list(memory_ids)
+    return {name: len(every), f"{name}_ids": every[:MAX_IDS]}
+
+
+def _reference(memory_id: str, *, texts: bool) -> str:
+    """Return an id; that of a category's summary has the category's name, which a user or a model has written."""
+    return CATEGORY_ID_PREFIX.rstrip(":") if memory_id.startswith(CATEGORY_ID_PREFIX) and not texts else memory_id
+
+
+def _text(name: str, text: str, *, texts: bool) -> Short:
+    return {f"{name}_chars": len(text), name: text[:MAX_TEXT_CHARS] if texts else None}
+
+
+def _names(names: str | list[str] | None) -> str | list[str] | None:
+    if isinstance(names, list):
+        return [name[:MAX_ID_CHARS] for name in names[:MAX_NAMES]]
+    return None if names is None else names[:MAX_ID_CHARS]
+
+
+def _selected(value: Any) -> Any:
+    if value is None:
+        return "*"
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value[:MAX_NAMES])
+    return value
+
+
+def _given(fields: Short) -> Short:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,11 +1,14 @@
-"""Which runs are recorded, and the record of each.
+"""Run records: what is noted of a request while it runs, which runs are recorded, and the record of each.
 
 Enters: a record of a request, then its message, its answer or its error. Leaves: `run.v1`, of failed runs always, of
 the others a share that is decided by their identity, so that a redelivered request is decided on alike. Guaranteed: no
 failure here reaches the request.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -14,13 +17,24 @@ import structlog
 from modestream_client.runs import Pipeline, Run, RunFailure
 
 from agents.ports.clock import Clock
+from agents.ports.run_timer import RunTimer, step
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import TurnAccepted
-from streams.flow.runs.record import has_failed_model, key_of_unread, part_and_kind, request_of, revision_of, times_of
-from streams.flow.runs.short import short_input, short_outcome, short_scope
-from streams.flow.runs.under_way import NO_RUN, RunNotes, RunUnderWay
+from streams.flow.publisher import Publisher
+from streams.flow.runs.record import (
+    has_failed_model,
+    key_of_unread,
+    part_and_kind,
+    request_of,
+    revision_of,
+    short_input,
+    short_outcome,
+    short_scope,
+    times_of,
+)
+from streams.observability.metrics import Meters
 from streams.topics import Topics
 from streams.wire.scope_key import boundary_in
 
@@ -33,7 +47,82 @@ MAX_MESSAGE_CHARS = 500
 CurrentRevision = Callable[[], tuple[int, str]]
 """Returns number and hash of the pipelines' revision that is in force."""
 
+MAX_UNWRITTEN = 1000
+"""Run records that wait for Kafka, some 2 MB."""
+
+FIRST_STEPS: dict[Pipeline, str] = {
+    "memorize": "memorize.ingest",
+    "retrieve": "retrieve.receive",
+    "evolve": "evolve.receive",
+}
+"""The step before a request's own work: its record is read, checked and authorised."""
+
 log = structlog.get_logger()
+
+
+class RunUnderWay:
+    """One run. `timer` is to be current while its code runs."""
+
+    __slots__ = ("_ending", "message", "pipeline", "record", "revision", "timer")
+
+    def __init__(self, ending: "RunRecorder", pipeline: Pipeline, record: Record, revision: tuple[int, str]) -> None:
+        self._ending = ending
+        self.pipeline: Pipeline = pipeline
+        self.record = record
+        self.revision = revision
+        self.message: Any = None
+        """The decoded message; None until then."""
+        self.timer = RunTimer()
+
+    def receiving(self) -> AbstractContextManager[None]:
+        """Time the first step."""
+        return step(FIRST_STEPS[self.pipeline])
+
+    def note_message(self, message: Any) -> None:
+        """Note what was asked."""
+        self.message = message
+
+    def answered(self, answer: SuccessReply | None) -> None:
+        """End the run. One without an answer goes on elsewhere, or is past its deadline."""
+        if answer is not None:
+            self._ending.end(self, answer)
+        elif self.pipeline == "retrieve":
+            self.failed("expired")
+
+    def refused(self, error: Rejected, *, is_dead_letter: bool) -> None:
+        """End the run by an error of its request."""
+        self._ending.fail(self, error.dead_letter_code, error, is_dead_letter=is_dead_letter)
+
+    def failed(self, code: str) -> None:
+        """End the run by something that is answered by no error."""
+        self._ending.fail(self, code, is_dead_letter=False)
+
+
+class NoRun:
+    """Stands for the run of a record that has none."""
+
+    timer: AbstractContextManager[None] = nullcontext()
+
+    def receiving(self) -> AbstractContextManager[None]:
+        """Time nothing."""
+        return self.timer
+
+    def note_message(self, message: Any) -> None:
+        """Note nothing."""
+
+    def answered(self, answer: SuccessReply | None) -> None:
+        """Note nothing."""
+
+    def refused(self, error: Rejected, *, is_dead_letter: bool) -> None:
+        """Note nothing."""
+
+    def failed(self, code: str) -> None:
+        """Note nothing."""
+
+
+RunNotes = RunUnderWay | NoRun
+
+NO_RUN = NoRun()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +203,7 @@ class RunRecorder:
                 revision=revision_of(run.revision),
                 request=request_of(record),
                 input=short_input(message, texts=self.options.texts),
-                warnings=() if answer is None else tuple(one.code for one in answer.warnings),
+                warnings=() if answer is None else tuple(warning.code for warning in answer.warnings),
                 outcome=None if answer is None else short_outcome(answer.result, texts=self.options.texts),
                 failure=failure,
                 **times_of(run.timer, self.clock.now()),
@@ -126,11 +215,37 @@ class RunRecorder:
         except Exception:
             log.exception("a run could not be recorded", topic=record.topic, offset=record.offset)
 
-    def _key(self, record: Record, message: Any) -> bytes | None:
-        if message is not None:
-            return bytes(message.scope.boundary.encode())
-        return key_of_unread(record, self._boundary_of(record))
-
 
 def _memory_id(answer: SuccessReply) -> str | None:
     return answer.result.memory_id if isinstance(answer.result, TurnAccepted) else None
+
+
+class RunWriter:
+    """Writes run records beside the answers; belongs to one event loop.
+
+    Guaranteed: no caller waits for it; records that Kafka has not taken yet are bounded, the others are dropped and
+    counted.
+    """
+
+    def __init__(self, publisher: Publisher, meters: Meters, limit: int = MAX_UNWRITTEN) -> None:
+        self._publisher = publisher
+        self._meters = meters
+        self._limit = limit
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def write(self, out: Outgoing) -> None:
+        """Write a record in the background, or drop it."""
+        if len(self._writing) >= self._limit:
+            self._meters.run_dropped()
+            return
+        # Of no request: it would keep the request's context until Kafka is back.
+        task = asyncio.get_running_loop().create_task(self._write(out), context=Context())
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, out: Outgoing) -> None:
+        try:
+            await (await self._publisher.send(out))
+        except Exception as problem:
+            self._meters.run_dropped()
+            log.warning("a run record was not written", problem=repr(problem))

@@ -14,18 +14,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.embedding.compare_embedders import CompareEmbedders
+from agents.embedding.compare_embedders import CompareEmbedders, VectorPair
 from agents.embedding.maintain import InspectedMemory, Maintain
+from agents.rules.modes.embedder_comparison import SampledTurn, describe
+from schemas.failures import ModelMissing
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
+from schemas.state.modes import Mode
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
-from streams.flow.steps.compare_embedders import run_comparison
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.verify import run_verification
 from streams.flow.worker_context import WorkerContext
@@ -223,3 +225,36 @@ def _summary(tally: JobProgress) -> dict[str, Any]:
     """Return the answer of a job."""
     counted = {name: number for name, number in asdict(tally).items() if name != "job"}
     return {"job_id": tally.job.job_id, **counted}
+
+
+async def run_comparison(
+    job: Job, tally: JobProgress, agent: CompareEmbedders, partition: int, ctx: WorkerContext
+) -> dict[str, Any] | None:
+    """Run the job `compare_embedders`: a turn after another, behind new ones, since users share a model fairly.
+
+    Progress counts turns. Returns the answer, None if the partition has left meanwhile: the worker that has it now runs
+    the job again.
+    """
+    samples = [(mode, agent.sample(job, mode)) for mode in agent.modes(job)]
+    tally.total = sum(len(sample) for _, sample in samples)
+    compared = {}
+    for mode, sample in samples:
+        vectors: list[VectorPair | None] = []
+        try:
+            for turn in sample:
+                if not ctx.is_assigned(partition):
+                    return None
+                vectors.append(await _encode(agent, turn, mode, ctx))
+                tally.processed += 1
+        except ModelMissing:
+            compared[mode.name] = describe(mode.embedder, sample, "model_missing", None)
+        else:
+            compared[mode.name] = await agent.conclude(mode, sample, vectors)
+    return {"job_id": job.job_id, "compared": compared}
+
+
+async def _encode(agent: CompareEmbedders, turn: SampledTurn, mode: Mode, ctx: WorkerContext) -> VectorPair | None:
+    def encode() -> Awaitable[VectorPair | None]:
+        return agent.encode(turn, mode)
+
+    return await until_available(encode, "embedder", ctx.meters)

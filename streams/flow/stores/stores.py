@@ -6,6 +6,8 @@ valid for the life of the process: after the partition has left, every call rais
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import (
@@ -20,7 +22,6 @@ from schemas.state.categories import Taxonomy
 from schemas.state.intention import Intention
 from schemas.state.memories import Claim
 from schemas.state.modes import ModeDeclarations
-from streams.flow.stores.partition_views import at_partition
 from streams.flow.stores.tables import InteractionStore, LexicalStore, MemoryStore, ScopeStore, Table
 
 
@@ -64,3 +65,20 @@ class Stores:
     def command_writes(self) -> list[Awaitable[object]]:
         """Return the pending writes of the tables that commands write."""
         return [*self.modes.pending_writes(), *self.intentions.pending_writes(), *self.categories.pending_writes()]
+
+
+def at_partition(store: object, partition: int) -> Any:
+    """Return a view of a store without the first argument of its methods, as the agents' ports have them."""
+    return _PartitionView(store, partition)
+
+
+class _PartitionView:
+    """Binds a method at its first use and keeps it as an attribute: a call costs as much as one of the store itself."""
+
+    def __init__(self, store: object, partition: int) -> None:
+        self._store, self._partition = store, partition
+
+    def __getattr__(self, name: str) -> Any:
+        bound = partial(getattr(self._store, name), self._partition)
+        setattr(self, name, bound)
+        return bound

@@ -1,7 +1,7 @@
 """Protocols of tables and lexical index over all partitions: what Faust's tables and SQLite implement."""
 
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from modestream_client.vocabulary import EmbeddingStatus
 
@@ -14,6 +14,7 @@ from schemas.scopes import ScopeFields
 from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
+Key = TypeVar("Key")
 Key_contra = TypeVar("Key_contra", contravariant=True)
 Value = TypeVar("Value")
 
@@ -133,3 +134,24 @@ class BoundaryCounts(Protocol):
 
     def read(self, partition: int, boundaries: Sequence[str]) -> Mapping[str, CountedMemories]:
         """Count the memories of each boundary that nothing supersedes."""
+
+
+class ObservedTable(Generic[Key, Value]):
+    """A `Table` over another one, which tells of its writes: `on_put` gets partition and key after each."""
+
+    def __init__(self, table: Table[Key, Value], on_put: Callable[[int, Key], None]) -> None:
+        self._table = table
+        self._on_put = on_put
+
+    def get(self, partition: int, key: Key) -> Value:
+        """Return the value."""
+        return self._table.get(partition, key)
+
+    def put(self, partition: int, key: Key, value: Value) -> None:
+        """Write a value, and tell of it."""
+        self._table.put(partition, key, value)
+        self._on_put(partition, key)
+
+    def pending_writes(self) -> list[Awaitable[None]]:
+        """Return the changelog writes since the last call."""
+        return self._table.pending_writes()

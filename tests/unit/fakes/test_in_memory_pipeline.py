@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.watched_table import WatchedTable
+from streams.flow.stores.tables import ObservedTable
 from streams.runtime.awaited_table import AwaitableTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -18,7 +18,7 @@ def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "partitions"))
     parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
     tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
-    watched = {name: one._table if isinstance(one, WatchedTable) else one for name, one in tables.items()}
+    watched = {name: one._table if isinstance(one, ObservedTable) else one for name, one in tables.items()}
     return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 from agents.ports.run_timer import RunTimer, current_run
 from schemas.messages.records import Outgoing
-from streams.flow.runs.writer import RunWriter
+from streams.flow.runs.recorder import RunWriter
 from streams.observability.metrics import Meters
 from tests.fakes.publisher import FakePublisher
 

@@ -9,7 +9,7 @@ from schemas.messages.records import Record
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
-from streams.flow.stores.partition_views import at_partition
+from streams.flow.stores.stores import at_partition
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned

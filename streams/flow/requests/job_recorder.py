@@ -3,6 +3,9 @@
 Enters: a handler. Leaves: a handler that does the same, and stores how each request began and ended. Guaranteed: the
 answer is stored before the request is acknowledged. A request that is delivered again is stored again under the same
 id. What ends the process, or is left to another worker, stays `running`: it is delivered again.
+
+The id of a job is what is asked for, and partition and offset of the record that asks. So the writer of a request knows
+it as soon as Kafka has acknowledged the record, in the right partition.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,9 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from schemas.failures import Rejected, Unavailable
+from schemas.internal.changes import JOB_KINDS, Job
+from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.internal.job_history import StoredJob
+from schemas.messages.commands import Command
 from schemas.messages.records import Record
 from schemas.messages.replies import encode_error
+from schemas.scopes import Scope
 from streams.flow.job_log import JobLog
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
@@ -21,7 +28,7 @@ JobOf = Callable[[Any, Record], StoredJob | None]
 """Returns the job that a request is, None if it is none."""
 
 
-class Recorded:
+class JobRecorder:
     """A handler whose answers are stored by jobs."""
 
     def __init__(self, handler: Handler, job_of: JobOf, jobs: JobLog, *, begins: bool = True) -> None:
@@ -52,3 +59,33 @@ class Recorded:
             return []
         error = problem if isinstance(problem, Rejected) else rejection_of(problem)
         return self._jobs.end(*place, job.job_id, encode_error(error))
+
+
+def requested_job(command: Command, record: Record) -> StoredJob | None:
+    """Return the job that a command starts, None for other commands."""
+    if command.command not in JOB_KINDS:
+        return None
+    covers_all = command.arguments.get("all_projects") is True
+    return _stored(
+        f"{command.command}-{record.partition}-{record.offset}", command.scope, record, covers_all=covers_all
+    )
+
+
+def running_job(job: Job, record: Record) -> StoredJob:
+    """Return the job that a command has started."""
+    return _stored(job.job_id, job.scope, record, covers_all=job.all_projects)
+
+
+def consolidation_job(trigger: ConsolidationTrigger, record: Record) -> StoredJob:
+    """Return the consolidation that a trigger asks for."""
+    return _stored(consolidation_id(record.partition, record.offset), trigger.scope, record, covers_all=False)
+
+
+def consolidation_id(partition: int, offset: int) -> str:
+    """Return the id of a consolidation by its trigger's place."""
+    return f"consolidate-{partition}-{offset}"
+
+
+def _stored(job_id: str, scope: Scope, record: Record, *, covers_all: bool) -> StoredJob:
+    project = None if covers_all else scope.project_id
+    return StoredJob(job_id=job_id, project=project, at_ms=record.timestamp_ms)
