@@ -75,5 +75,7 @@ class WorkerContext:
 
     def served_partitions(self) -> list[int]:
         """Return the partitions that are assigned to this worker and prepared: their tables can be read."""
-        prepared = (one for one in range(self.partitions) if self.progress.next_offset(one) is not None)
-        return [one for one in prepared if self.is_assigned(one)]
+        prepared = (
+            partition for partition in range(self.partitions) if self.progress.next_offset(partition) is not None
+        )
+        return [partition for partition in prepared if self.is_assigned(partition)]

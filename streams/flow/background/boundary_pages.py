@@ -48,10 +48,10 @@ class BoundaryPages:
             declared = {name: self._ctx.stores.modes.get(partition, name) for name in boundaries}
             found = await asyncio.to_thread(self._summarise, partition, declared)
             sent = []
-            for one, value in found:
+            for summary, value in found:
                 # Just before it is sent: while the thread counted, the user may have been forgotten.
-                if self._is_current(one, partition) and is_wanted(one.boundary, value):
-                    out = Outgoing(self._ctx.topics.boundaries, one.boundary.encode(), value)
+                if self._is_current(summary, partition) and is_wanted(summary.boundary, value):
+                    out = Outgoing(self._ctx.topics.boundaries, summary.boundary.encode(), value)
                     sent.append(await self._ctx.publisher.send(out))
             await await_all(sent)
 
@@ -59,7 +59,7 @@ class BoundaryPages:
         counts = self._counts.read(partition, list(declared))
         fields = self._ctx.scope_model.boundary_fields
         summaries = [summarise_boundary(name, counts[name], modes, fields) for name, modes in declared.items()]
-        return [(one, one.model_dump_json(by_alias=True).encode()) for one in summaries]
+        return [(summary, summary.model_dump_json(by_alias=True).encode()) for summary in summaries]
 
     def _is_current(self, counted: Boundary, partition: int) -> bool:
         """False if a count is of before the user was forgotten, of nothing since, or of a partition that has left."""

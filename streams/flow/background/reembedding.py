@@ -107,7 +107,7 @@ class Reembedding:
         """Request every missing or outdated vector of a partition; return their number."""
         requested = 0
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
-            due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
+            due = [memory for memory in self._records(partition, ids) if self._may_embed(memory, partition)]
             requested += await self._request_unkept(due, partition)
         suspect = await self._suspect(partition)
         outdated: list[int] = []
@@ -130,7 +130,7 @@ class Reembedding:
     async def _request_unkept(self, memories: Sequence[Memory], partition: int) -> int:
         """Request the vectors that the index does not have already; return their number."""
         kept = await self._report_kept(memories, partition)
-        return await self._request([one for one in memories if one.memory_id not in kept])
+        return await self._request([memory for memory in memories if memory.memory_id not in kept])
 
     async def _report_kept(self, memories: Sequence[Memory], partition: int) -> set[str]:
         """Report the vectors that memories still have in the space of their mode; return the ids of these memories.
@@ -147,11 +147,11 @@ class Reembedding:
         kept: list[Memory] = []
         for place, some in held.items():
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
-            hashes = await self._hashes(index, place.mode, fingerprint, [one.memory_id for one in some])
-            found = [one for one in some if hashes.get(one.memory_id) == one.content_hash]
+            hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in some])
+            found = [memory for memory in some if hashes.get(memory.memory_id) == memory.content_hash]
             await self._report("kept", place, found)
             kept += found
-        return {one.memory_id for one in kept}
+        return {memory.memory_id for memory in kept}
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """True if a memory waits for a model that is loaded now; in-flight ones are left alone."""
@@ -224,27 +224,27 @@ class Reembedding:
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
             await self._drop_lost(index, place, fingerprint, memories)
             hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in placed])
-            for one in placed:
-                space = self._spaces_at(partition).digest(one)
-                is_lost = hashes.get(one.memory_id) != one.content_hash
+            for memory in placed:
+                space = self._spaces_at(partition).digest(memory)
+                is_lost = hashes.get(memory.memory_id) != memory.content_hash
                 if is_lost and space == place.space:
-                    lost.append(one)
+                    lost.append(memory)
                 elif is_lost or space not in (None, place.space):
-                    outdated.append(one)
+                    outdated.append(memory)
         return lost, outdated
 
     async def _drop_lost(
         self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memories: list[Memory]
     ) -> None:
         """Report the vectors of memories without one in this location, where the index has none that they hold."""
-        held = [one for one in memories if one.mode == place.mode and place.space in one.embedding.held]
-        hashes = await self._hashes(index, place.mode, fingerprint, [one.memory_id for one in held])
-        lost = [one for one in held if hashes.get(one.memory_id) != one.content_hash]
+        held = [memory for memory in memories if memory.mode == place.mode and place.space in memory.embedding.held]
+        hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in held])
+        lost = [memory for memory in held if hashes.get(memory.memory_id) != memory.content_hash]
         await self._report("lost", place, lost)
 
     async def _report(self, status: Literal["kept", "lost"], place: VectorLocation, memories: Sequence[Memory]) -> None:
         now = self._ctx.clock.now()
-        await self._publish([report_of(one, status, place.space, now) for one in memories], memories)
+        await self._publish([report_of(memory, status, place.space, now) for memory in memories], memories)
 
     async def _hashes(
         self, index: VectorIndex, mode: str, fingerprint: Fingerprint | None, ids: Sequence[str]

@@ -87,7 +87,7 @@ class RestoreVectors:
         for _ in range(len(batch) - len(failed)):
             self._ctx.meters.embedded("ready")
         if failed:
-            boundaries = {one.memory_id: one.memory.boundary for one in batch if one.memory is not None}
+            boundaries = {encoded.memory_id: encoded.memory.boundary for encoded in batch if encoded.memory is not None}
             await await_all([await self._report(event, boundaries[event.memory_id]) for event in failed])
 
     async def _report(self, event: Embedded, boundary: str) -> Awaitable[object]:

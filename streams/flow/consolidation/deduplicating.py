@@ -46,7 +46,7 @@ class Deduplication:
         merges = await asyncio.to_thread(self._evolve.merges, self._run, entries)
         merged = {event.memory_id for event in merges}
         self._progress.count(mode, merged=await self._publish(merges))
-        unmerged = [one for one in decayed if one.memory_id not in merged]
+        unmerged = [item for item in decayed if item.memory_id not in merged]
         self._progress.count(mode, decayed=await self._publish(unmerged))
 
     def report_merged_entries(self) -> None:
@@ -89,10 +89,17 @@ class Deduplication:
         before = {memory_id: self._category_names(memory_id) for memory_id in assigned}
         change = Change(scope=self._run.trigger.scope, action="assign", assigned=dict(assigned), result={})
         await self._progress.publish([change], self._progress.ctx.topics.changes)
-        await self._progress.until(lambda: all(self._is_in(*one) for one in assigned.items()), MAX_SETTLE_WAIT_S)
+        await self._progress.until(
+            lambda: all(self._is_in(*assignment) for assignment in assigned.items()), MAX_SETTLE_WAIT_S
+        )
         self._progress.diff += [
-            Difference(op="assign_category", memory_id=one, before=before[one], after=self._category_names(one))
-            for one in assigned
+            Difference(
+                op="assign_category",
+                memory_id=memory_id,
+                before=before[memory_id],
+                after=self._category_names(memory_id),
+            )
+            for memory_id in assigned
         ]
 
     def _is_in(self, memory_id: str, categories: tuple[CategoryAssignment, ...]) -> bool:
@@ -102,7 +109,7 @@ class Deduplication:
     def _category_names(self, memory_id: str) -> str | None:
         item = self._evolve.item(memory_id)
         categories = item.item.categories if item and item.item else ()
-        return ", ".join(one.name for one in categories) or None
+        return ", ".join(category.name for category in categories) or None
 
     async def _publish(self, events: Sequence[ItemsMerged]) -> int:
         """Publish events page by page, wait until `Remember` has applied each page, and return their number."""

@@ -67,8 +67,8 @@ def _limits(progress: RunProgress, refresh: Refresh) -> RefreshLimits:
 
 
 def _is_written(refresh: Refresh, diff: ItemDiff) -> bool:
-    is_added = all(refresh.turn(one) is not None for one in diff.added)
-    return is_added and all(refresh.turn(one) is None for one in diff.removed)
+    is_added = all(refresh.turn(memory_id) is not None for memory_id in diff.added)
+    return is_added and all(refresh.turn(memory_id) is None for memory_id in diff.removed)
 
 
 def _differences(refresh: Refresh, diff: ItemDiff) -> Iterator[Difference]:

@@ -122,7 +122,7 @@ class RunConsolidations:
         if stored is None or stored.at != at:
             until = self._ctx.progress.next_offset(partition, trigger.scope.boundary) or 0
             stored = StoredRun(run=name, until=until, at=at)
-            others = tuple(one for one in before.runs if one.run != name)
+            others = tuple(past_run for past_run in before.runs if past_run.run != name)
             runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))
         run = ConsolidationRun(name, trigger, partition, stored.until, stored.at, stored.has_ended)
         return run, runs.pending_writes()
@@ -133,7 +133,9 @@ class RunConsolidations:
         if run.has_ended:
             return []
         history, ended = runs.get(run.partition, run.scope), {"left": progress.left, "has_ended": True}
-        after = tuple(one.model_copy(update=ended) if one.run == run.run else one for one in history.runs)
+        after = tuple(
+            past_run.model_copy(update=ended) if past_run.run == run.run else past_run for past_run in history.runs
+        )
         runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.pending_writes()
 

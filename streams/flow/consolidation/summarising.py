@@ -114,10 +114,10 @@ class ModeDistillation:
         """Publish the distilled memories of some clusters, wait until they are applied, and count them."""
         due = [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
         distilled = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
-        self._progress.spend(sum(one.summary.tokens for one in distilled))
-        await self._progress.publish([one.event for one in distilled])
-        await self._until_applied([one.event for one in distilled])
-        by_model = sum(one.summary.by_model for one in distilled)
+        self._progress.spend(sum(distillation.summary.tokens for distillation in distilled))
+        await self._progress.publish([distillation.event for distillation in distilled])
+        await self._until_applied([distillation.event for distillation in distilled])
+        by_model = sum(distillation.summary.by_model for distillation in distilled)
         self._progress.count(self._mode, clusters=len(clusters), by_model=by_model)
         for cluster in clusters:
             self._count(cluster)

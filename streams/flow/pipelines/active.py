@@ -59,8 +59,10 @@ class RevisionPipelines:
         self._refused: Mapping[str, str] = {}
         self._awaited: frozenset[str] = frozenset()
         steps = revision.topology.steps()
-        self._on = {one.step_id for one in steps if one.enabled and one.implementation is None}
-        self._configs = {one.step_id: read_config(one, contract_of(one, installed.contract)) for one in steps}
+        self._on = {placed.step_id for placed in steps if placed.enabled and placed.implementation is None}
+        self._configs = {
+            placed.step_id: read_config(placed, contract_of(placed, installed.contract)) for placed in steps
+        }
         self._own: dict[str, list[_Own]] = {}
         for place, step in own_steps(revision.topology):
             self._own.setdefault(place, []).append(self._constructed(step))
@@ -86,8 +88,8 @@ class RevisionPipelines:
         keeps out.
         """
         running = self.revision.topology
-        built_in = {one.step_id for one in wanted.steps() if one.enabled and one.implementation is None}
-        off = {one.step_id for one in wanted.steps() if not one.enabled}
+        built_in = {placed.step_id for placed in wanted.steps() if placed.enabled and placed.implementation is None}
+        off = {placed.step_id for placed in wanted.steps() if not placed.enabled}
         other_model = {
             step
             for step, contract in BUILT_IN.items()
@@ -96,20 +98,22 @@ class RevisionPipelines:
         there = [*own_steps(wanted)]
         kept = {
             place: [
-                one
-                for one in steps
-                if one.placed.step_id not in off
-                and ("language_model" not in one.contract.capabilities or (place, one.placed) in there)
+                own_step
+                for own_step in steps
+                if own_step.placed.step_id not in off
+                and ("language_model" not in own_step.contract.capabilities or (place, own_step.placed) in there)
             ]
             for place, steps in self._own.items()
         }
         own = {place: steps for place, steps in kept.items() if steps}
         on = self._on - off - other_model
-        running_own = {(place, one.placed.step_id, one.placed.implementation) for place in own for one in own[place]}
+        running_own = {
+            (place, own_step.placed.step_id, own_step.placed.implementation) for place in own for own_step in own[place]
+        }
         refused = {
-            place: f"{one.step_id} must not be skipped: {problem}"
-            for place, one in steps_not_to_skip(wanted)
-            if (place, one.step_id, one.implementation) not in running_own
+            place: f"{placed.step_id} must not be skipped: {problem}"
+            for place, placed in steps_not_to_skip(wanted)
+            if (place, placed.step_id, placed.implementation) not in running_own
         }
         less = copy(self)
         less._on, less._own, less._awaited, less._refused = on, own, frozenset(built_in - on), refused  # noqa: SLF001
@@ -143,7 +147,7 @@ class RevisionPipelines:
 
     def own_steps(self, place: str) -> Sequence[PlacedStep]:
         """Return the own steps of a place, with classes and configurations."""
-        return [one.placed for one in self._own.get(place, ())]
+        return [own_step.placed for own_step in self._own.get(place, ())]
 
     def _constructed(self, step: PlacedStep) -> _Own:
         contract, config = self._installed.contract(step), self._configs[step.step_id]

@@ -75,7 +75,7 @@ class Pipelines:
     async def start(self) -> None:
         """Put the revision in force that was read last, and from now on each one that is read."""
         every = self.history.latest(self.history.current().number + 1)
-        self.have_prepared_turns = any(has_own_at(one.topology, INGEST) for one in every)
+        self.have_prepared_turns = any(has_own_at(revision.topology, INGEST) for revision in every)
         await self._switch(self.history.current())
         self.history.on_changed = self._switch
 
@@ -148,7 +148,7 @@ class Pipelines:
         except TimeoutError as late:
             self._blocking.append(own)
             raise blocked from late
-        self._blocking = [one for one in self._blocking if one != own]
+        self._blocking = [blocking for blocking in self._blocking if blocking != own]
         return made
 
     async def _switch(self, revision: Revision) -> None:

@@ -142,7 +142,7 @@ def short_outcome(result: Any, *, texts: bool) -> Short:
         return {**ids, "strategy": result.strategy, "modes": result.modes[:MAX_NAMES], **diagnostics}
     if isinstance(result, AssembleResult):
         return {
-            **_ids("memories", (_reference(one, texts=texts) for one in result.references)),
+            **_ids("memories", (_reference(reference, texts=texts) for reference in result.references)),
             "tokens": result.tokens.get("total", 0),
             "sections": {name: len(ids) for name, ids in result.sections.items() if ids},
             "interaction_mode": result.interaction_mode,

@@ -167,7 +167,7 @@ class AnswerQuery:
             if received.answer is None:
                 return received
             # The search warns of writes that were not awaited in time.
-            warnings = tuple(one for one in received.answer.warnings if one.code != NOT_CAUGHT_UP)
+            warnings = tuple(warning for warning in received.answer.warnings if warning.code != NOT_CAUGHT_UP)
             assert isinstance(received.answer.result, RetrieveRequest)
             request = received.answer.result
         if agents.ask_models(request):
@@ -193,7 +193,7 @@ class AnswerQuery:
             nonlocal late
             if late is None:
                 found = await self._retrieved(answer, request, record, options)
-                late = tuple(one for one in _warnings(found) if one.code == NOT_CAUGHT_UP)
+                late = tuple(warning for warning in _warnings(found) if warning.code == NOT_CAUGHT_UP)
                 return found
             found = await self._retrieved(answer, request.model_copy(update={"read_after": None}), record, options)
             if found.answer is None:

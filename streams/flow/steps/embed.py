@@ -100,33 +100,33 @@ class EmbedRemembered:
 
     async def settle(self, finished: Sequence[EmbeddedMemory | None]) -> None:
         """Write the vectors, report them, and queue pending memories for the language model."""
-        memories = [one for one in finished if one is not None]
+        memories = [embedded for embedded in finished if embedded is not None]
         if not memories:
             return
-        batch = [one.encoded for one in memories]
+        batch = [embedded.encoded for embedded in memories]
         began = perf_counter()
         events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
         self._record(memories, began)
-        memories = [one for one in memories if not one.encoded.is_release]
+        memories = [embedded for embedded in memories if not embedded.encoded.is_release]
         await self._outdate(memories)
-        latest = {one.encoded.memory_id: one for one in memories}
+        latest = {embedded.encoded.memory_id: embedded for embedded in memories}
         await self._report([self._report_of(event, latest[event.memory_id]) for event in events])
-        for one in latest.values():
-            if one.encoded.memory is not None and one.encoded.memory.reading.status == "pending":
-                self._ask_model(one.partition, one.encoded.memory)
+        for embedded in latest.values():
+            if embedded.encoded.memory is not None and embedded.encoded.memory.reading.status == "pending":
+                self._ask_model(embedded.partition, embedded.encoded.memory)
 
-    def _report_of(self, event: Embedded, one: EmbeddedMemory) -> Report:
+    def _report_of(self, event: Embedded, embedded: EmbeddedMemory) -> Report:
         self._meters.embedded(event.status)
-        assert one.encoded.memory is not None
-        event = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
-        return Report(one.partition, one.encoded.memory.boundary, event, one.carried)
+        assert embedded.encoded.memory is not None
+        event = event.model_copy(update={"interaction": embedded.interaction, "run": self._worker_run_id})
+        return Report(embedded.partition, embedded.encoded.memory.boundary, event, embedded.carried)
 
     async def _outdate(self, memories: Sequence[EmbeddedMemory]) -> None:
         """Take edited memories from the kept maps: their vectors have changed."""
         edited: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-        for one in memories:
-            if (memory := one.encoded.memory) is not None and memory.version > 1:
-                edited[one.partition, memory.boundary].append(memory.memory_id)
+        for embedded in memories:
+            if (memory := embedded.encoded.memory) is not None and memory.version > 1:
+                edited[embedded.partition, memory.boundary].append(memory.memory_id)
         for (partition, boundary), memory_ids in edited.items():
             await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
@@ -150,11 +150,11 @@ class EmbedRemembered:
 
     def _record(self, memories: Sequence[EmbeddedMemory], began: float) -> None:
         """Record the parts of a written batch, which began to be written at a time of `time.perf_counter`."""
-        for one in memories:
-            if one.part is not None and one.encoded.memory is not None:
-                one.part.timer.add_step(WRITE_STEP, began)
-                one.part.outcome = {"batch": len(memories), "error": one.encoded.error is not None}
-                end_part(self._runs, "index", one.encoded.memory, one.partition, one.part)
+        for embedded in memories:
+            if embedded.part is not None and embedded.encoded.memory is not None:
+                embedded.part.timer.add_step(WRITE_STEP, began)
+                embedded.part.outcome = {"batch": len(memories), "error": embedded.encoded.error is not None}
+                end_part(self._runs, "index", embedded.encoded.memory, embedded.partition, embedded.part)
 
 
 async def _classify(understand: Understand, memory: Memory) -> Interaction | None:

@@ -99,7 +99,7 @@ class RefreshRun:
                 return False
         # Whether a turn that the rules have read is due still, its record does not tell.
         left = unread if self._refresh.profile is None else due
-        self._remaining = len([one for one in left if self._is_left(one)])
+        self._remaining = len([memory_id for memory_id in left if self._is_left(memory_id)])
         return True
 
     def answer(self) -> SuccessReply:
@@ -124,8 +124,10 @@ class RefreshRun:
 
     def diff(self) -> ItemDiff:
         """Return the items that have changed, also before the job was interrupted."""
-        notes = [turn.reading.refreshed for one in self._done if (turn := self._refresh.turn(one)) is not None]
-        return sum_diffs(ItemDiff(one.added, one.removed, one.changed) for one in notes if one is not None)
+        notes = [
+            turn.reading.refreshed for memory_id in self._done if (turn := self._refresh.turn(memory_id)) is not None
+        ]
+        return sum_diffs(ItemDiff(note.added, note.removed, note.changed) for note in notes if note is not None)
 
     def counts(self) -> dict[str, int]:
         """Return turns that were understood, failed and are left, and the cost."""
@@ -242,7 +244,7 @@ class RefreshRun:
 
     def _still_due(self, memory_ids: Sequence[str]) -> list[Memory]:
         """Return the turns that are still due: others may have been changed or forgotten since."""
-        turns = [turn for one in memory_ids if (turn := self._refresh.turn(one)) is not None]
+        turns = [turn for memory_id in memory_ids if (turn := self._refresh.turn(memory_id)) is not None]
         due = [turn for turn in turns if self._refresh.may_be_due(turn, self._job)]
         self._tally.skipped += len(memory_ids) - len(due)
         return due

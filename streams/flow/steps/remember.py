@@ -175,8 +175,8 @@ class RememberEvents:
             return no_writes()
         if not isinstance(event, Embedded):
             return await self._applied(event, record)
-        verified = [await self._verified(one, record.partition) for one in event.each()]
-        return await_all([await self._applied(one, record) for one in verified])
+        verified = [await self._verified(report, record.partition) for report in event.each()]
+        return await_all([await self._applied(report, record) for report in verified])
 
     async def _applied(self, event: MemoryInput | None, record: Record) -> Awaitable[object]:
         read: ReadText | None = None

@@ -123,7 +123,7 @@ class ReportEmbedded:
                 by_boundary[report.boundary].append(report)
         for boundary, same in by_boundary.items():
             for first, *others in batches(same, REPORTS_PER_RECORD):
-                event = first.event.model_copy(update={"also": tuple(one.event for one in others)})
+                event = first.event.model_copy(update={"also": tuple(other.event for other in others)})
                 records.append(event_out(self._topics.embedded, boundary, event, (), is_unhurried=True))
         return records
 

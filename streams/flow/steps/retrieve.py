@@ -50,7 +50,7 @@ class RetrievalAgents:
 
     def ask_models(self, request: RetrieveRequest) -> bool:
         """True if a model takes part in the answer."""
-        return any(one.is_asked(request) for one in (self.rerank, self.local_rerank, self.judge_layers))
+        return any(asking.is_asked(request) for asking in (self.rerank, self.local_rerank, self.judge_layers))
 
 
 class OrdersHits(Protocol):

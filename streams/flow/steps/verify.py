@@ -35,14 +35,14 @@ class Verification:
     def add(self, memory_ids: Sequence[str], inspected: Sequence[InspectedMemory]) -> None:
         """Add a page: ids in the lexical index, and what is stored of them."""
         self.checked += len(memory_ids)
-        for memory_id in set(memory_ids) - {one.memory.memory_id for one in inspected}:
+        for memory_id in set(memory_ids) - {inspection.memory.memory_id for inspection in inspected}:
             self.note("words_orphaned", memory_id)
-        for one in inspected:
-            status = one.memory.embedding.status
-            if status == "ready" and one.due in ("make", "fail"):
-                self.note("vectors_missing", one.memory.memory_id)
+        for inspection in inspected:
+            status = inspection.memory.embedding.status
+            if status == "ready" and inspection.due in ("make", "fail"):
+                self.note("vectors_missing", inspection.memory.memory_id)
             elif status in ("pending", "stale", "failed"):
-                self.note(status, one.memory.memory_id)
+                self.note(status, inspection.memory.memory_id)
 
     def note(self, name: str, memory_id: str) -> None:
         """Count one, and keep its id if there is room."""
