@@ -45,7 +45,9 @@ class RestoreVectors:
         try:
             async for memory in memories:
                 await self._slots.acquire()
-                self._begin(memory)
+                task = asyncio.create_task(self._encode(memory))
+                self._encoding.add(task)
+                task.add_done_callback(self._encoding.discard)
                 count += 1
                 if len(self._encoded) >= WRITE_BATCH:
                     await self._write_soon()
@@ -56,11 +58,6 @@ class RestoreVectors:
             for task in (*self._encoding, *filter(None, (self._writing,))):
                 task.cancel()
         return count
-
-    def _begin(self, memory: Memory) -> None:
-        task = asyncio.create_task(self._encode(memory))
-        self._encoding.add(task)
-        task.add_done_callback(self._encoding.discard)
 
     async def _encode(self, memory: Memory) -> None:
         encode = partial(self._embed.encode_lost, memory, self._partition)

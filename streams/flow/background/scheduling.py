@@ -53,7 +53,9 @@ class ConsolidationScheduler:
             partition = partition_of(turns.boundary.encode(), self._ctx.partitions)
             runs = self._ctx.consolidations.get(partition, turns.scope)
             if is_consolidation_due(turns, runs, self._ctx.clock.now(), self._every):
-                await self._trigger(turns)
+                value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
+                out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value)
+                await (await self._ctx.publisher.send(out))
                 await self._until_over(partition, turns)
 
     async def _by_scope(self) -> list[ScopeTurns]:
@@ -64,11 +66,6 @@ class ConsolidationScheduler:
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return list(scopes.values())
-
-    async def _trigger(self, turns: ScopeTurns) -> None:
-        value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
-        out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value)
-        await (await self._ctx.publisher.send(out))
 
     async def _until_over(self, partition: int, turns: ScopeTurns) -> None:
         loop = asyncio.get_running_loop()

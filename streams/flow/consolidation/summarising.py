@@ -9,7 +9,7 @@ from agents.consolidation.consolidate import Consolidate
 from agents.ports.run_timer import step
 from agents.rules.clustering.clustering import StopCondition
 from agents.rules.consolidation.distillation import Source, TurnCluster, cluster_turns, digest_sources
-from schemas.internal.consolidation import Difference, Distilled
+from schemas.internal.consolidation import Difference
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace
 from streams.backoff import until_available
@@ -48,7 +48,8 @@ class ModeDistillation:
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
             if not self._progress.is_assigned():
                 return
-            if self._progress.is_over() or not self._progress.may_spend(self._expected_tokens(some)):
+            expected_tokens = sum(self._consolidate.expected_tokens(cluster) for cluster in some)
+            if self._progress.is_over() or not self._progress.may_spend(expected_tokens):
                 self._progress.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return
             with step("evolve.summarise"):
@@ -107,24 +108,19 @@ class ModeDistillation:
             rows.append(vectors)
         return embedded, np.concatenate(rows)
 
-    def _expected_tokens(self, clusters: Sequence[TurnCluster]) -> int:
-        return sum(self._consolidate.expected_tokens(cluster) for cluster in clusters)
-
     async def _distil(self, clusters: Sequence[TurnCluster]) -> None:
         """Publish the distilled memories of some clusters, wait until they are applied, and count them."""
         due = [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
         distilled = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
         self._progress.spend(sum(distillation.summary.tokens for distillation in distilled))
-        await self._progress.publish([distillation.event for distillation in distilled])
-        await self._until_applied([distillation.event for distillation in distilled])
+        events = [distillation.event for distillation in distilled]
+        await self._progress.publish(events)
+        # Until `Remember` has written or refused these memories.
+        await self._progress.until(lambda: all(self._consolidate.outcome_of(event) != "due" for event in events))
         by_model = sum(distillation.summary.by_model for distillation in distilled)
         self._progress.count(self._mode, clusters=len(clusters), by_model=by_model)
         for cluster in clusters:
             self._count(cluster)
-
-    async def _until_applied(self, events: Sequence[Distilled]) -> None:
-        """Wait until `Remember` has written or refused these memories."""
-        await self._progress.until(lambda: all(self._consolidate.outcome_of(event) != "due" for event in events))
 
     def _count(self, cluster: TurnCluster) -> None:
         """Count a cluster that this run has distilled, also before it was interrupted."""

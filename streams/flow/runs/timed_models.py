@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from agents.ports.models import LanguageModel
-from agents.ports.run_timer import ModelCall, RunTimer, current_run
+from agents.ports.run_timer import ModelCall, current_run
 from schemas.failures import Unavailable
 from schemas.models.language import AnswerT, ModelAnswer, Prompt, Unanswerable
 
@@ -36,7 +36,8 @@ class TimedModels:
         except (Unavailable, Unanswerable, CancelledError) as problem:
             run.add_model(ModelCall(self._step, began, perf_counter(), chosen, failure=_failure(problem)))
             raise
-        _note(run, self._step, began, answered)
+        tokens = answered.tokens_in, answered.tokens_out
+        run.add_model(ModelCall(self._step, began, perf_counter(), answered.profile, *tokens, answered.cost_usd))
         return answered
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
@@ -54,11 +55,6 @@ class TimedModels:
     async def close(self) -> None:
         """Release connections."""
         await self._models.close()
-
-
-def _note(run: RunTimer, step: str, began: float, answered: ModelAnswer[Any]) -> None:
-    tokens = answered.tokens_in, answered.tokens_out
-    run.add_model(ModelCall(step, began, perf_counter(), answered.profile, *tokens, answered.cost_usd))
 
 
 def _failure(problem: BaseException) -> str:

@@ -104,8 +104,10 @@ class AnswerCommand:
         if command.command in COMMANDS_AFTER_TURNS and (reason := self._pipelines.turns_wait()):
             # Its change would wait for them, and all later changes of the partition, of other users too, for it.
             raise Rejected("unavailable", reason)
-        turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
-        if turns_before is not None:
+        turns_before: int | None = None
+        if command.command == FORGET_COMMAND and self._turns_log is not None:
+            # Hidden turns included; unavailable while some are hidden.
+            turns_before = await self._turns_log.end_with_transactions(record.partition)
             # The clocks of producers differ: a turn of before may have a later time than the command.
             at_ms = max(record.timestamp_ms, round(self._clock.now().timestamp() * 1000))
             command = command.after(ForgottenBefore(offset=turns_before, at_ms=at_ms))
@@ -124,8 +126,10 @@ class AnswerCommand:
         is_user_forgotten = result.change.whole == "user"
         if command.command in REVOKING_COMMANDS or is_user_forgotten:
             # Not earlier: turns may enter the mode until it is revoked.
-            end = partial(self._turns_end, record.partition)
-            turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
+            turns_before = None
+            if self._turns_log is not None:
+                end = partial(self._turns_log.end, record.partition)
+                turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         change = result.change.model_copy(update={"turns_before": turns_before})
         # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
         await await_all(writes)
@@ -144,14 +148,6 @@ class AnswerCommand:
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)
         await await_all(self._issued.pending_writes())
-
-    async def _written_turns_end(self, partition: int) -> int | None:
-        """Return the end offset of the turns log, hidden turns included. Raises Unavailable while some are hidden."""
-        return None if self._turns_log is None else await self._turns_log.end_with_transactions(partition)
-
-    async def _turns_end(self, partition: int) -> int | None:
-        """Return the end offset of the turns log. Raises Unavailable."""
-        return None if self._turns_log is None else await self._turns_log.end(partition)
 
 
 def _record_id(record: Record) -> str:

@@ -10,18 +10,18 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from agents.embedding.compare_embedders import CompareEmbedders, VectorPair
 from agents.embedding.maintain import InspectedMemory, Maintain
-from agents.rules.modes.embedder_comparison import SampledTurn, describe
+from agents.rules.modes.embedder_comparison import describe
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
-from schemas.state.modes import Mode
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairTurns
@@ -244,17 +244,10 @@ async def run_comparison(
             for turn in sample:
                 if not ctx.is_assigned(partition):
                     return None
-                vectors.append(await _encode(agent, turn, mode, ctx))
+                vectors.append(await until_available(partial(agent.encode, turn, mode), "embedder", ctx.meters))
                 tally.processed += 1
         except ModelMissing:
             compared[mode.name] = describe(mode.embedder, sample, "model_missing", None)
         else:
             compared[mode.name] = await agent.conclude(mode, sample, vectors)
     return {"job_id": job.job_id, "compared": compared}
-
-
-async def _encode(agent: CompareEmbedders, turn: SampledTurn, mode: Mode, ctx: WorkerContext) -> VectorPair | None:
-    def encode() -> Awaitable[VectorPair | None]:
-        return agent.encode(turn, mode)
-
-    return await until_available(encode, "embedder", ctx.meters)

@@ -212,14 +212,11 @@ class RefreshRun:
 
     async def _settle(self, waiting: list[Memory]) -> None:
         until = asyncio.get_running_loop().time() + MAX_APPLYING_S
-        while (waiting := self._unsettled(waiting)) and self._is_assigned():
+        while (waiting := [turn for turn in waiting if not self._is_settled(turn)]) and self._is_assigned():
             if asyncio.get_running_loop().time() > until:
                 self._tally.failed += len(waiting)
                 return
             await asyncio.sleep(APPLIED_POLL_INTERVAL_S)
-
-    def _unsettled(self, turns: Sequence[Memory]) -> list[Memory]:
-        return [turn for turn in turns if not self._is_settled(turn)]
 
     def _is_settled(self, before: Memory) -> bool:
         turn = self._refresh.turn(before.memory_id)

@@ -4,7 +4,8 @@ Enters: a job. Leaves: its answer, None if the partition has left meanwhile: the
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agents.embedding.maintain import InspectedMemory, Maintain
@@ -67,22 +68,13 @@ async def run_verification(
     for page in batches(ids, PAGE_SIZE):
         if not ctx.is_assigned(partition):
             return None
-        found.add(page, await _inspect(maintain, job, page, ctx))
+        inspect = partial(maintain.inspect, job, page)
+        found.add(page, await until_available(inspect, "vector index", ctx.meters))
         tally.processed += len(page)
-    for event in await _orphans(maintain, job, ctx):
-        found.note("vectors_orphaned", event.memory_id)
-    return found.answer(job)
 
-
-async def _inspect(maintain: Maintain, job: Job, page: Sequence[str], ctx: WorkerContext) -> list[InspectedMemory]:
-    def inspect() -> Awaitable[list[InspectedMemory]]:
-        return maintain.inspect(job, page)
-
-    return await until_available(inspect, "vector index", ctx.meters)
-
-
-async def _orphans(maintain: Maintain, job: Job, ctx: WorkerContext) -> list[Embedded]:
     async def orphans() -> list[Embedded]:
         return [event async for event in maintain.orphans(job)]
 
-    return await until_available(orphans, "vector index", ctx.meters)
+    for event in await until_available(orphans, "vector index", ctx.meters):
+        found.note("vectors_orphaned", event.memory_id)
+    return found.answer(job)
