@@ -41,7 +41,7 @@ test: .venv/complete ## all tests; CHROMIUM= names the browser where none is on 
 
 # Left out: what starts processes or loads models, and what waits for them.
 SLOW_UNIT_TESTS := adapters/export adapters/embedding adapters/language adapters/vectors adapters/test_text_processes.py \
-	client/test_packaging.py gateway/test_mcp_stdio.py streams/test_command_line.py support/test_death_counts.py bench training
+	client/test_packaging.py gateway/test_mcp_stdio.py streams/test_command_line.py flow/test_death_counts.py bench training
 FAST_CORE := rules agents schemas tables wire gateway
 
 test-fast: .venv/complete ## unit tests without brokers, browsers, models and processes, in two minutes

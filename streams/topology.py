@@ -189,9 +189,9 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     jobs = JobRecorder(run_jobs, running_job, ctx.jobs, begins=False)
     consolidations = JobRecorder(run_consolidations, consolidation_job, ctx.jobs)
     learned = event_reader(LEARNED_EVENTS)
-    intentions = ApplyLearned(learned, lambda partition: agents.at(partition).intend, stores.intentions, runs=ctx.runs)
+    intentions = ApplyLearned(learned, lambda partition: agents.at(partition).intend, ctx.commit, runs=ctx.runs)
     categories = ApplyLearned(
-        learned, lambda partition: agents.at(partition).categorize, stores.categories, part="categorize", runs=ctx.runs
+        learned, lambda partition: agents.at(partition).categorize, ctx.commit, part="categorize", runs=ctx.runs
     )
 
     def serve(channel: Channel, handler: Handler) -> RequestPipeline:

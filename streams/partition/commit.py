@@ -16,7 +16,7 @@ from streams.observability.metrics import Meters
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 
 COMMIT_INTERVAL_S = 0.1
-"""Between two commits of a flood. Acknowledgements wait for them, readers and replies to turns do not."""
+"""Between two commits of a partition, unless a caller waits for one: acknowledgements do, replies to turns do not."""
 
 MAX_WRITING_S = 1.0
 """How long a commit lets other writes begin while it waits for one that takes long."""
@@ -61,7 +61,9 @@ class _State:
         """Rows that the changelogs lack, in the order of their writing: topic, key and value."""
         self.is_open, self.is_written, self.is_published = asyncio.Event(), asyncio.Event(), asyncio.Event()
         """Set while writes may begin, while none is under way, and while all their events are in Kafka."""
-        self.committing = asyncio.Lock()
+        self.committing, self.is_hurried = asyncio.Lock(), asyncio.Event()
+        self.began = float("-inf")
+        """When the last commit began."""
         self.next: asyncio.Task[None] | None = None
         """The commit that has not begun."""
         self._writing = self._publishing = 0
@@ -128,12 +130,13 @@ class PartitionCommits:
         """Count all records before an offset as applied; durable with the next commit."""
         self._state(partition).database.set_offset(topic, next_offset)
 
-    async def commit(self, partitions: Collection[int]) -> None:
-        """Make durable what was written to these partitions.
+    async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
+        """Make durable what was written to these partitions, `COMMIT_INTERVAL_S` after the last time or at once.
 
         Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
         """
-        commits = [self._next(partition) for partition in set(partitions) if self._databases.opened(partition)]
+        here = [partition for partition in set(partitions) if self._databases.opened(partition)]
+        commits = [self._next(partition, is_hurried=is_hurried) for partition in here]
         if len(commits) == 1:
             await asyncio.shield(commits[0])
         elif commits:
@@ -146,16 +149,22 @@ class PartitionCommits:
             state = self._states[partition] = _State(self._databases.at(partition), self._flush_events)
         return state
 
-    def _next(self, partition: int) -> "asyncio.Task[None]":
+    def _next(self, partition: int, *, is_hurried: bool) -> "asyncio.Task[None]":
         """Return the next commit of a partition: all that wait for it share it."""
         state = self._state(partition)
+        if is_hurried:
+            state.is_hurried.set()
         if state.next is None:
             state.next = asyncio.create_task(self._commit(partition, state))
         return state.next
 
     async def _commit(self, partition: int, state: _State) -> None:
         async with state.committing:
-            state.next = None
+            loop = asyncio.get_running_loop()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(state.is_hurried.wait(), max(0.0, state.began + COMMIT_INTERVAL_S - loop.time()))
+            state.began, state.next = loop.time(), None
+            state.is_hurried.clear()
             with suppress(TimeoutError):
                 # Writes may begin meanwhile: a turn with a hundred items takes a second.
                 await asyncio.wait_for(state.is_written.wait(), MAX_WRITING_S)

@@ -25,7 +25,7 @@ class Commits(Protocol):
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
         """Note a row that was written, for its changelog."""
 
-    def commit(self, partitions: Collection[int]) -> Coroutine[Any, Any, None]:
+    def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> Coroutine[Any, Any, None]:
         """Make durable what was written."""
 
 
@@ -37,7 +37,7 @@ class Committed:
         self._partitions = partitions
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self._commits.commit(self._partitions).__await__()
+        return self._commits.commit(self._partitions, is_hurried=True).__await__()
 
 
 def create_table(app: faust.App, name: str) -> "AwaitableTable":

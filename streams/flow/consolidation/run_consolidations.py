@@ -79,7 +79,7 @@ class RunConsolidations:
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
         # Before the answer: after a kill the next worker's index has what the run has written.
-        await self._ctx.commit.commit([record.partition])
+        await self._ctx.commit.commit([record.partition], is_hurried=True)
         with step("evolve.emit_diff"):
             done = progress.done()
             await progress.publish([done])

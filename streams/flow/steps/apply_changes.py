@@ -118,7 +118,7 @@ class ApplyChanges:
         """Apply the change."""
         is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
-        await self._commit.commit([record.partition])
+        await self._commit.commit([record.partition], is_hurried=True)
         self._on_changed(change, record.partition)
         await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
@@ -171,7 +171,7 @@ class ApplyChanges:
                 taken += 1
         finally:
             finishing = writing.finish(sent)
-        await self._commit.commit([partition])
+        await self._commit.commit([partition], is_hurried=True)
         await finishing
         return taken > 0
 

@@ -92,7 +92,7 @@ class RunJobs:
         result = await self._run(job, record.partition)
         if result.answer is not None:
             # Before the answer: after a kill the next worker's index has what the job has written.
-            await self._ctx.commit.commit([record.partition])
+            await self._ctx.commit.commit([record.partition], is_hurried=True)
         return result
 
     async def _run(self, job: Job, partition: int) -> HandlerResult:

@@ -437,3 +437,27 @@ async def test_write_that_a_partition_left_behind_holds_up_no_commit_after_its_a
     worker.databases.close(HERE)
     worker.databases.at(HERE)
     await asyncio.wait_for(worker.commits.commit([HERE]), 1)
+
+
+async def test_second_commit_waits_for_its_time(worker: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "COMMIT_INTERVAL_S", 60.0)
+    worker.write("first")
+    await worker.commits.commit([HERE])
+    worker.write("a")
+    committing = worker.start_commit()
+    await passes()
+    assert worker.keys() == ["first"]
+    committing.cancel()
+
+
+async def test_commit_that_a_caller_waits_for_hurries_the_others_on(
+    worker: CommitHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "COMMIT_INTERVAL_S", 60.0)
+    worker.write("first")
+    await worker.commits.commit([HERE])
+    worker.write("a")
+    committing = worker.start_commit()
+    await worker.commits.commit([HERE], is_hurried=True)
+    await committing
+    assert worker.durable() == ["a", "first"]

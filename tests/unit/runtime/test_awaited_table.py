@@ -26,7 +26,7 @@ class Commits:
         """Note a row."""
         self.rows.append((partition, changelog, key, value))
 
-    async def commit(self, partitions: Collection[int]) -> None:
+    async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
         """Note a commit."""
         self.committed.append(set(partitions))
 

@@ -1,11 +1,12 @@
-"""The step of `Intend`: one write for each event, completed before the acknowledgement."""
+"""The step of `Intend`: one write for each event, committed before the acknowledgement."""
 
-import asyncio
 from collections.abc import Awaitable
+from pathlib import Path
 
 from agents.intentions.intend import Intend
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
@@ -13,6 +14,7 @@ from streams.flow.stores.stores import at_partition
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned
+from tests.builders.stores import commits_over
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 from tests.fakes.tables.intentions import FakeIntentions
@@ -26,16 +28,17 @@ GOAL = learned("We want to ship the beta.", 1, "goal")
 class Step:
     """The step over fakes."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self.words = SqliteLexicalIndex(directory)
         self.table, self.publisher, memories = FakeIntentions(), FakePublisher(), FakeMemories()
         for memory in (GOAL.memory, *GOAL.items):
             assert memory is not None
             memories.put(HERE, memory)
         self.intend = Intend(at_partition(self.table, HERE), at_partition(memories, HERE), FakeClock())
         replies = Replies(self.publisher, TOPICS.dead_letters, FakeClock(), Meters())
-        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, self.table)
+        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, commits_over(self.words))
 
-    async def begin(self, value: bytes) -> Awaitable[None]:
+    async def begin(self, value: bytes) -> Awaitable[int]:
         """Begin a record."""
         return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"ana", value, ()))
 
@@ -48,25 +51,23 @@ def written(event: Learned) -> bytes:
     return event.model_dump_json(by_alias=True).encode()
 
 
-async def test_event_is_applied_in_order_and_done_after_its_write() -> None:
-    one = Step()
-    one.table.outage = True
-    finishing = asyncio.ensure_future(await one.begin(written(GOAL)))
-    assert one.goals() == ["We want to ship the beta."]
-    done, _ = await asyncio.wait([finishing], timeout=0.01)
-    assert not done
-    finishing.cancel()
+async def test_partition_of_the_event_is_committed_before_its_acknowledgement(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    database = step.words.databases.at(HERE)
+    database.begin()
+    await step.step.settle([await (await step.begin(written(GOAL)))])
+    assert not database.connection.in_transaction
 
 
-async def test_written_event_is_done() -> None:
-    one = Step()
-    await (await one.begin(written(GOAL)))
-    assert one.goals() == ["We want to ship the beta."]
+async def test_written_event_is_done(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    await (await step.begin(written(GOAL)))
+    assert step.goals() == ["We want to ship the beta."]
 
 
-async def test_invalid_event_is_a_dead_letter_without_a_change() -> None:
-    one = Step()
-    await (await one.begin(b"nonsense"))
-    [letter] = one.publisher.to(TOPICS.dead_letters)
+async def test_invalid_event_is_a_dead_letter_without_a_change(tmp_path: Path) -> None:
+    step = Step(tmp_path)
+    await (await step.begin(b"nonsense"))
+    [letter] = step.publisher.to(TOPICS.dead_letters)
     assert letter.value == b"nonsense"
-    assert one.table.writes == 0
+    assert step.table.writes == 0
