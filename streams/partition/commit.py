@@ -99,8 +99,13 @@ class PartitionCommits:
         memories: str,
         send_row: SendRow,
         flush_events: Callable[[], None],
+        interval_s: float = COMMIT_INTERVAL_S,
     ) -> None:
-        """`memories` is the changelog of memories; `flush_events` has the events that were sent written at once."""
+        """`memories` is the changelog of memories; `flush_events` has the events that were sent written at once.
+
+        `interval_s` is the time between two commits of a partition that no caller waits for.
+        """
+        self._interval_s = interval_s
         self._memories = memories
         self._databases = databases
         self._meters = meters
@@ -131,7 +136,7 @@ class PartitionCommits:
         self._state(partition).database.set_offset(topic, next_offset)
 
     async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
-        """Make durable what was written to these partitions, `COMMIT_INTERVAL_S` after the last time or at once.
+        """Make durable what was written to these partitions, some time after the last commit or at once.
 
         Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
         """
@@ -162,7 +167,7 @@ class PartitionCommits:
         async with state.committing:
             loop = asyncio.get_running_loop()
             with suppress(TimeoutError):
-                await asyncio.wait_for(state.is_hurried.wait(), max(0.0, state.began + COMMIT_INTERVAL_S - loop.time()))
+                await asyncio.wait_for(state.is_hurried.wait(), max(0.0, state.began + self._interval_s - loop.time()))
             state.began, state.next = loop.time(), None
             state.is_hurried.clear()
             with suppress(TimeoutError):

@@ -46,7 +46,7 @@ def commits_over(words: SqliteLexicalIndex, meters: Meters | None = None) -> Par
         raise NotImplementedError
 
     return PartitionCommits(
-        words.databases, meters or Meters(), memories="", send_row=refuse, flush_events=lambda: None
+        words.databases, meters or Meters(), memories="", send_row=refuse, flush_events=lambda: None, interval_s=0.0
     )
 
 

@@ -56,6 +56,7 @@ class InMemoryTables:
             memories=changelog_of(app, MEMORIES),
             send_row=self._send_row,
             flush_events=lambda: None,
+            interval_s=0.0,
         )
         set_commits(app, self.commits)
         self.consolidations: ScopeStore[RunHistory] = ScopeTable(

@@ -22,7 +22,7 @@ HERE, ELSEWHERE = 0, 1
 class CommitHarness:
     """The commits of a worker with a changelog of memories and one of claims. Their acknowledgements can be held."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, interval_s: float = 0.0) -> None:
         self.databases = PartitionDatabases(directory)
         self.log: list[tuple[str, bytes, bytes | None]] = []
         """The rows in the changelogs, in their order."""
@@ -33,7 +33,12 @@ class CommitHarness:
         """Called when a row is handed over."""
         self.flushed = 0
         self.commits = PartitionCommits(
-            self.databases, Meters(), memories=MEMORIES, send_row=self._send_row, flush_events=self._flush
+            self.databases,
+            Meters(),
+            memories=MEMORIES,
+            send_row=self._send_row,
+            flush_events=self._flush,
+            interval_s=interval_s,
         )
 
     async def _send_row(self, topic: str, _partition: int, key: bytes, value: bytes | None) -> Awaitable[int]:
@@ -439,8 +444,8 @@ async def test_write_that_a_partition_left_behind_holds_up_no_commit_after_its_a
     await asyncio.wait_for(worker.commits.commit([HERE]), 1)
 
 
-async def test_second_commit_waits_for_its_time(worker: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit, "COMMIT_INTERVAL_S", 60.0)
+async def test_second_commit_waits_for_its_time(tmp_path: Path) -> None:
+    worker = CommitHarness(tmp_path, interval_s=60.0)
     worker.write("first")
     await worker.commits.commit([HERE])
     worker.write("a")
@@ -450,10 +455,8 @@ async def test_second_commit_waits_for_its_time(worker: CommitHarness, monkeypat
     committing.cancel()
 
 
-async def test_commit_that_a_caller_waits_for_hurries_the_others_on(
-    worker: CommitHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(commit, "COMMIT_INTERVAL_S", 60.0)
+async def test_commit_that_a_caller_waits_for_hurries_the_others_on(tmp_path: Path) -> None:
+    worker = CommitHarness(tmp_path, interval_s=60.0)
     worker.write("first")
     await worker.commits.commit([HERE])
     worker.write("a")
