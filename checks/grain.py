@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 79_725, "modules": 514, "functions/100": 11.9, "imports %": 7.9, COMMENTS: 0.84, "used once": 742,
         "small": 17, "one": 27,
     },
-    "tests": {"lines": 80_610, "one": 167, "tuple asserts": 75},
+    "tests": {"lines": 80_615, "one": 167, "tuple asserts": 75},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

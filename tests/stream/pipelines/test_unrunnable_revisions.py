@@ -381,6 +381,7 @@ async def test_while_turns_wait_a_command_that_would_wait_for_them_is_refused_an
     async with world.running():
         await world.command("declare_mode", name="work", embedder="tiny32")
         memory_id = (await said(world, "The lantern is red.", "t0"))["result"]["memory_id"]
+        await world.topics.settled()
     await with_revisions(world, own(DEFAULT_TOPOLOGY, "memorize.ingest", MISSING))
     async with world.running():
         waiting = asyncio.create_task(said(world, "My card is 4111 1111 1111 1111."))
