@@ -63,7 +63,7 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 79_725, "modules": 514, "functions/100": 11.9, "imports %": 7.9, COMMENTS: 0.84, "used once": 742,
+        "lines": 79_719, "modules": 514, "functions/100": 11.9, "imports %": 7.9, COMMENTS: 0.84, "used once": 742,
         "small": 17, "one": 27,
     },
     "tests": {"lines": 80_615, "one": 167, "tuple asserts": 75},

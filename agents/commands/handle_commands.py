@@ -190,7 +190,7 @@ class HandleCommands:
         wanted, scope = parse_arguments(Forget, command), command.scope
         if wanted.user:
             command.require_all_projects()
-            # Written also where nothing was declared: a killed worker may have written its own disk and not yet Kafka.
+            # Written also where nothing was declared: earlier turns may still arrive.
             self._modes.put(scope.boundary, ModeDeclarations(forgotten_turns=command.turns_before))
         result: ResultBody = {"forgotten": 0}
         if wanted.user or wanted.project:
@@ -232,18 +232,15 @@ class HandleCommands:
     def _declared(self, command: Command) -> ModeDeclarations:
         return self._modes.get(command.scope.boundary)
 
-    def _find(self, memory_id: str, command: Command) -> Memory | None:
-        """Return the memory of the command's scope; one of another scope is as good as none."""
-        memory = self._memories.get(memory_id)
-        return memory if memory is not None and memory.scope == command.scope.model_dump() else None
-
     def _named_memories(self, command: Command, wanted: SetMemoryMode | SetMemoryVisibility) -> list[Memory]:
         """Return the named memories of the scope, each once. Raises Rejected, `not_found`, if there is none."""
         if (wanted.memory_id is None) is (wanted.memory_ids is None):
             raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         named = (wanted.memory_id,) if wanted.memory_ids is None else dict.fromkeys(wanted.memory_ids)
-        named_memories = (self._find(memory_id, command) for memory_id in named if memory_id is not None)
-        memories = [memory for memory in named_memories if memory is not None]
+        scope = command.scope.model_dump()
+        named_memories = (self._memories.get(memory_id) for memory_id in named if memory_id is not None)
+        # One of another scope is as good as none.
+        memories = [memory for memory in named_memories if memory is not None and memory.scope == scope]
         if not memories:
             raise _no_memory("memory_id" if wanted.memory_ids is None else "memory_ids")
         return memories

@@ -65,8 +65,8 @@ class Intend:
         """
         if command.arguments.get("user") is True:
             for each in self._intentions.scopes(command.scope.boundary):
-                # Also unchanged: a killed worker may have written its own disk and not yet Kafka.
-                self._intentions.put(each, forget_intention(self._intentions.get(each), offset))
+                before = self._intentions.get(each)
+                self._put(each, before, forget_intention(before, offset))
             return
         scope = command.scope.model_dump()
         before = self._intentions.get(scope)

@@ -220,7 +220,7 @@ class Remember:
     def _repeat(self, known: Memory, record: Record, read: ReadText | None) -> Slices[TurnResult]:
         """Write a turn again if this same record was redelivered; a duplicate is left alone.
 
-        A killed worker may have written its own disk and not yet Kafka.
+        The changelog may have had the turn and not yet its items when a worker was killed.
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)

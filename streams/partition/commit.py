@@ -138,14 +138,23 @@ class PartitionCommits:
     async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
         """Make durable what was written to these partitions, some time after the last commit or at once.
 
+        Where nothing is written since, nothing is done.
         Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
         """
-        here = [partition for partition in set(partitions) if self._databases.opened(partition)]
-        commits = [self._next(partition, is_hurried=is_hurried) for partition in here]
+        written = [partition for partition in set(partitions) if self._is_written(partition)]
+        commits = [self._next(partition, is_hurried=is_hurried) for partition in written]
         if len(commits) == 1:
             await asyncio.shield(commits[0])
         elif commits:
             await asyncio.gather(*map(asyncio.shield, commits))
+
+    def _is_written(self, partition: int) -> bool:
+        """True if a partition is here, and anything of it is not durable."""
+        if (database := self._databases.opened(partition)) is None:
+            return False
+        state = self._state(partition)
+        is_under_way = state.next is not None or state.committing.locked() or not state.is_published.is_set()
+        return is_under_way or bool(state.rows) or not database.is_committed
 
     def _state(self, partition: int) -> _State:
         """Return the state of a partition that is here; what it had not committed when it left is forgotten."""

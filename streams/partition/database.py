@@ -102,7 +102,7 @@ class PartitionDatabase:
             return {**dict(self.execute("SELECT log, next_offset FROM offsets")), **self._offsets}
 
     def set_offset(self, log: str, next_offset: int) -> None:
-        """Set the next offset of a log; durable with the next commit of any write, at the latest when it is closed."""
+        """Set the next offset of a log; durable with the next commit."""
         self.require_usable()
         self._offsets[log] = next_offset
 
@@ -162,6 +162,11 @@ class PartitionDatabase:
         if self._checkpoint.is_log_too_long(self.connection.total_changes):
             with self.translate():
                 self.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    @property
+    def is_committed(self) -> bool:
+        """True if nothing was written since the last commit."""
+        return not (self._offsets or self.connection.in_transaction)
 
     def truncate_log(self) -> None:
         """Empty the write-ahead log, which holds deleted rows until they are overwritten.

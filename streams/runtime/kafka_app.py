@@ -10,7 +10,6 @@ import structlog
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
-from streams.partition.database import PartitionDatabases
 from streams.runtime.awaited_table import Commits
 from streams.runtime.changelog_producer import ChangelogProducer
 from streams.runtime.credentials import kafka_credentials
@@ -24,7 +23,6 @@ from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.runtime.partition_locks import PartitionLocks
 from streams.runtime.partition_store import PARTITION_STORE, DeriveRows
-from streams.runtime.process_end import end_process
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
@@ -87,7 +85,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         stream_buffer_maxsize=2000,
         # A commit waits for the producer; Faust's default is twenty minutes.
         producer_request_timeout=30,
-        # Changelog records come in bursts already, see `bursts`.
+        # A commit hands over all its rows at once.
         producer_linger=0,
         producer_compression_type=COMPRESSION,
         # A burst of one partition is a dozen records: a full batch would block all later ones.
@@ -113,7 +111,6 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app.kafka_connection = settings.kafka_connection
     app.fence, app.membership, app.copies = GroupFence(), Membership(), FollowCopies(app)
     app.partition_locks = PartitionLocks(settings.data_dir / "run", lambda: not app.fence.is_closed)
-    app.databases = PartitionDatabases(settings.data_dir / "partitions", end_process)
     app.copies.on_due = app.membership.join_again
     if settings.standby_copies:
         settings.data_dir.mkdir(parents=True, exist_ok=True)

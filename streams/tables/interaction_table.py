@@ -1,7 +1,5 @@
 """The table `interactions`: one row a partition, under the partition's number."""
 
-from collections.abc import Awaitable
-
 from schemas.state.interaction import InteractionCounts
 from streams.runtime.kafka_app import App
 from streams.tables.json_table import JsonTable
@@ -23,6 +21,3 @@ class InteractionTable:
 
     def put(self, partition: int, counts: InteractionCounts) -> None:
         self._rows.put(partition, partition, counts)
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        return self._rows.pending_writes()

@@ -1,6 +1,6 @@
 """The table `memories`: records as JSON under their ids; a tombstone for a forgotten or removed one."""
 
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
@@ -85,9 +85,6 @@ class MemoryTable:
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         value = self.table.read(partition, memory_id) or b""
         return _location_in(value) if value.startswith(TOMBSTONES) else None
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        return self.table.pending_writes()
 
     def rows(self, partition: int) -> Iterator[bytes]:
         return (value for _, value in self.table.scan(partition) if not value.startswith(TOMBSTONES))

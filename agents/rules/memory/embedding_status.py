@@ -158,14 +158,6 @@ def is_in_flight(memory: Memory) -> bool:
     return memory.embedding.status == "pending" and memory.embedding.error is None
 
 
-def may_need_resend(memory: Memory) -> bool:
-    """True if the indexer may have missed an in-flight memory because a worker was killed before notifying it.
-
-    A memory that never had a vector is excluded: its turn is redelivered.
-    """
-    return is_in_flight(memory) and memory.embedding.place is not None
-
-
 def awaits_model(memory: Memory) -> bool:
     """True if the vector waits for the mode's model to load."""
     return memory.embedding.status in ("stale", "pending") and not is_in_flight(memory)

@@ -5,7 +5,7 @@ is due to be removed. A private one does not wait for a language model.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -175,14 +175,6 @@ def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dic
 def list_ids(memories: MemoryColumns) -> list[str]:
     """Return all memories of the boundary."""
     return _ids(memories, memories.columns.live)
-
-
-def list_ids_with_scope(memories: MemoryColumns) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield all memories of the boundary, each with its scope."""
-    scopes = {number: dict(kind.scope) for kind, number in memories.kinds.items()}
-    numbers = np.flatnonzero(memories.columns.live)
-    kinds = memories.columns.kinds[numbers].tolist()
-    return ((memories.id_of[number], scopes[kind]) for number, kind in zip(numbers.tolist(), kinds, strict=True))
 
 
 def list_ids_in_scope(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:

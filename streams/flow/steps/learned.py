@@ -1,10 +1,10 @@
 """`Intend` and `Categorize` on the topic of learned events: agents that derive state from turns.
 
-Events are applied one after another, and committed before they are acknowledged. An event whose state
-would exceed a row of the table becomes a dead letter: the former state stays.
+Events are applied one after another, and committed before they are acknowledged. An event whose state would exceed
+a row of the table becomes a dead letter: the former state stays.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from modestream_client.runs import RunPart
@@ -13,11 +13,12 @@ from agents.ports.run_timer import step
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
-from streams.fair_queue import FairShare
+from streams.flow.publisher import no_writes
 from streams.flow.requests.events import EventReader
 from streams.flow.runs.parts import timed_part
 from streams.flow.runs.recorder import RunRecorder
-from streams.partition.commit import COMMIT_INTERVAL_S, PartitionCommits
+from streams.flow.steps.step import CommittingStep
+from streams.partition.commit import PartitionCommits
 
 LEARNED_EVENTS: Mapping[str, type[Learned]] = {"learned.v1": Learned}
 """The events read here, by schema name."""
@@ -30,12 +31,8 @@ class LearningAgent(Protocol):
         """Replace the state derived from a turn."""
 
 
-class ApplyLearned:
+class ApplyLearned(CommittingStep):
     """Applies `learned.v1` to the table of one agent."""
-
-    window = 256
-    pause_s = COMMIT_INTERVAL_S
-    fair_share: FairShare | None = None
 
     def __init__(
         self,
@@ -47,33 +44,24 @@ class ApplyLearned:
         runs: RunRecorder | None = None,
     ) -> None:
         """Take the agent by partition, and what it is in the run of a turn."""
+        super().__init__(self._apply, commit, window=256)
         self._part = part
         self._runs = runs
         self._reader = reader
         self._agent_at = agent_at
-        self._commit = commit
 
-    async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply one event."""
+    async def _apply(self, record: Record) -> Awaitable[object]:
         event: Learned | None = await self._reader.read(record)
-        if event is not None:
-            try:
-                self._learn(event, record.partition)
-            except RowTooLarge as error:
-                await self._reader.reject(record, error)
+        agent = self._agent_at(record.partition)
+        try:
+            if event is not None and event.memory is not None:
+                with timed_part(self._runs, self._part, event.memory, record.partition), step(f"memorize.{self._part}"):
+                    agent.learned(event)
+            elif event is not None:
+                agent.learned(event)
+        except RowTooLarge as error:
+            await self._reader.reject(record, error)
+        return no_writes()
 
-        async def partition() -> int:
-            return record.partition
-
-        return partition()
-
-    def _learn(self, event: Learned, partition: int) -> None:
-        if event.memory is None:
-            self._agent_at(partition).learned(event)
-            return
-        with timed_part(self._runs, self._part, event.memory, partition), step(f"memorize.{self._part}"):
-            self._agent_at(partition).learned(event)
-
-    async def settle(self, finished: Sequence[int]) -> None:
-        """Commit the partitions that were written."""
-        await self._commit.commit(finished)
+    def _set_applied(self, record: Record) -> None:
+        """Note nothing: no one position speaks for two agents that read the topic."""

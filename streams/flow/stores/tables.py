@@ -48,9 +48,6 @@ class InteractionStore(Protocol):
     def get(self, partition: int) -> InteractionCounts: ...
     def put(self, partition: int, counts: InteractionCounts) -> None: ...
 
-    def pending_writes(self) -> list[Awaitable[None]]:
-        """Return the changelog writes since the last call, as `Table` does."""
-
 
 class MemoryStore(Protocol):
     """The table `memories`. Its methods are those of `agents.ports.stores.MemoryWriter`, by partition."""
@@ -69,9 +66,6 @@ class MemoryStore(Protocol):
 
     def all(self) -> Iterator[Memory]:
         """Yield every record of the assigned partitions."""
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        """Return the changelog writes since the last call, as `Table` does."""
 
 
 class LexicalStore(Protocol):

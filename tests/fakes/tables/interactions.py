@@ -1,7 +1,5 @@
 """The table `interactions` over a dict."""
 
-from collections.abc import Awaitable
-
 from schemas.state.interaction import InteractionCounts
 
 
@@ -20,7 +18,3 @@ class FakeInteractions:
         """Replace the counts of a partition."""
         self.writes += 1
         self.stored[partition] = counts.model_dump_json()
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        """Return nothing: a dict is written at once."""
-        return []

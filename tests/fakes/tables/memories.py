@@ -1,7 +1,6 @@
 """The table `memories` over a dict."""
 
-from collections.abc import Awaitable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from schemas.failures import Unavailable
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
@@ -64,10 +63,6 @@ class FakeMemories:
         self._removed.pop((partition, memory.memory_id), None)
         self._forgotten.discard((partition, memory.memory_id))
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
-
-    def pending_writes(self) -> list[Awaitable[Any]]:
-        """Return nothing: a dict is written at once."""
-        return []
 
     def all(self) -> Iterator[Memory]:
         """Return all records."""

@@ -10,6 +10,8 @@ import pytest
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import ObservedTable
 from streams.runtime.awaited_table import AwaitableTable
+from streams.tables.interaction_table import InteractionTable
+from streams.tables.memory_table import MemoryTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
@@ -17,7 +19,10 @@ def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """Return what outlives a worker by name: every table of its context, the vector index, and the log of jobs."""
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "partitions"))
     parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
-    tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
+    of_remember = (MemoryTable, InteractionTable)
+    tables = {
+        name: part for name, part in parts.items() if hasattr(part, "pending_writes") or isinstance(part, of_remember)
+    }
     watched = {name: one._table if isinstance(one, ObservedTable) else one for name, one in tables.items()}
     return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 

@@ -388,6 +388,7 @@ async def test_full_disk_is_unavailable_after_a_time(worker: CommitHarness, monk
         raise Unavailable("full")
 
     monkeypatch.setattr(commit, "STORAGE_TIMEOUT_S", 0.0)
+    worker.write("a")
     monkeypatch.setattr(worker.databases.at(HERE), "commit", refuse)
     with pytest.raises(Unavailable):
         await worker.commits.commit([HERE])
@@ -464,3 +465,11 @@ async def test_commit_that_a_caller_waits_for_hurries_the_others_on(tmp_path: Pa
     await worker.commits.commit([HERE], is_hurried=True)
     await committing
     assert worker.durable() == ["a", "first"]
+
+
+async def test_commit_of_what_is_durable_does_nothing(worker: CommitHarness) -> None:
+    worker.write("a")
+    await worker.commits.commit([HERE])
+    before = worker.flushed
+    await worker.commits.commit([HERE])
+    assert worker.flushed == before
