@@ -37,7 +37,7 @@ def read_settings(kind: type[SettingsT]) -> SettingsT:
     try:
         return kind()
     except ValidationError as problem:
-        invalid = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
+        invalid = [(".".join(map(str, each["loc"])), each["msg"]) for each in problem.errors(include_input=False)]
     except SettingsError as problem:
         sys.exit(_not_json(problem))
     sys.exit("\n".join(_invalid(name, message.removeprefix("Value error, ")) for name, message in invalid))

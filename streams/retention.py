@@ -49,7 +49,7 @@ class LogRetention:
     @property
     def pass_interval_s(self) -> float:
         """The pause between two passes over the logs."""
-        periods = [one for one in (self.turns_kept_s, self.erased_s) if one is not None]
+        periods = [period_s for period_s in (self.turns_kept_s, self.erased_s) if period_s is not None]
         shortest = min(periods, default=MAX_PASS_INTERVAL_S * PASSES_PER_PERIOD)
         return min(MAX_PASS_INTERVAL_S, max(MIN_PASS_INTERVAL_S, shortest / PASSES_PER_PERIOD))
 

@@ -240,10 +240,13 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     # They take long and go on where they were: kills from outside could count for one of their records.
     resuming = (topics.changes, topics.jobs, topics.consolidate)
     counted = [
-        replace(one, step=PoisonGuard(one.step, one.name, ctx.deaths, counts_kills=one.topic not in resuming))
-        for one in all_steps
+        replace(
+            consumer,
+            step=PoisonGuard(consumer.step, consumer.name, ctx.deaths, counts_kills=consumer.topic not in resuming),
+        )
+        for consumer in all_steps
     ]
-    return [replace(one, step=TracingStep(one.step, one.name)) for one in counted]
+    return [replace(consumer, step=TracingStep(consumer.step, consumer.name)) for consumer in counted]
 
 
 def moving_pipelines(ctx: WorkerContext) -> dict[str, BeginRecord]:
@@ -269,15 +272,15 @@ def connect(
     on_defect: Callable[[], None],
 ) -> None:
     """Start an agent for each subscription on its channel; `on_defect` is called when one ends by an exception."""
-    for one in consumers:
+    for consumer in consumers:
         start_agent(
             app,
-            one.topic,
-            channels[one.topic],
-            one.name,
-            one.step,
+            consumer.topic,
+            channels[consumer.topic],
+            consumer.name,
+            consumer.step,
             foreground=ctx.foreground,
-            is_background=one.is_background,
+            is_background=consumer.is_background,
             on_settled=ctx.meters.settled,
             on_defect=on_defect,
         )

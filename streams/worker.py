@@ -180,7 +180,7 @@ class WorkerParts:
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.status.partitions())
         self.indexes.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
         consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
-        topics = list(dict.fromkeys(one.topic for one in consumers))
+        topics = list(dict.fromkeys(consumer.topic for consumer in consumers))
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.ctx, end_process)
         set_read_topics(self.app, topics)
         on_joined(self.app, self.member_file.note)

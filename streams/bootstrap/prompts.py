@@ -63,7 +63,7 @@ class Prompts:
 
         Raises ValueError or OSError, naming the file, for a directory or a template that can't be used.
         """
-        self._templates = {one.version: one for one in map(_read, sorted(PROJECT_PROMPTS.glob("*.md")))}
+        self._templates = {template.version: template for template in map(_read, sorted(PROJECT_PROMPTS.glob("*.md")))}
         for template in _read_own(own):
             if template.version in self._templates:
                 message = f"{template.version}.md has the version of one of the project's templates: give it another"

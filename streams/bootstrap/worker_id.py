@@ -29,4 +29,4 @@ def worker_ids(data_dir: Path, worker_id: str | None, number: int) -> Sequence[s
         return (worker_id,)
     data_dir.mkdir(parents=True, exist_ok=True)
     first = worker_id or load_worker_id(data_dir / "worker.id")
-    return (worker_id, *(f"{first}-{one}" for one in range(2, number + 1)))
+    return (worker_id, *(f"{first}-{place}" for place in range(2, number + 1)))

@@ -56,7 +56,11 @@ class FastStartTables(TableManager):
         """
         locks, served = self._typed_app.partition_locks, {tp.partition for tp in assigned}
         async with self._typed_app.copies.held(served) as copies:
-            turned = {one for one in locks.assigned & copies if one not in served and locks.is_held(one)}
+            turned = {
+                partition
+                for partition in locks.assigned & copies
+                if partition not in served and locks.is_held(partition)
+            }
             gained, gone = sorted(served - locks.assigned), sorted(locks.assigned - served)
             log.info("partitions assigned", partitions=sorted(served), gained=gained, lost=gone)
             lost = locks.assign(served, copies)

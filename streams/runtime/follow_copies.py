@@ -75,7 +75,7 @@ class FollowCopies:
             copies = frozenset(self._app.assignor.copies).difference(served)
             # Nothing is followed where opening fails.
             self._partitions, self._ready = frozenset(), self._ready & copies
-            self._behind = {one: lag for one, lag in self._behind.items() if one in copies}
+            self._behind = {partition: lag for partition, lag in self._behind.items() if partition in copies}
             self._open &= copies
             yield copies
             self._partitions = copies
@@ -154,7 +154,7 @@ class FollowCopies:
         if self._changed.is_set():
             return
         self._behind, before = behind, self._ready
-        self._ready = frozenset(one for one, lag in behind.items() if lag <= MAX_READY_LAG)
+        self._ready = frozenset(partition for partition, lag in behind.items() if lag <= MAX_READY_LAG)
         due = self._app.assignor.due
         if due and due <= self._ready and not due <= before:
             log.info("copies of the partitions that are due are complete", partitions=sorted(due))

@@ -47,7 +47,7 @@ class _LenientRecords:
     """The same batches in Python, from the batch with this offset on: records before it are skipped."""
 
     def __init__(self, data: bytes, offset: int) -> None:
-        self._batches = deque(one for one in _batches(data) if one.next_offset > offset)
+        self._batches = deque(batch for batch in _batches(data) if batch.next_offset > offset)
 
     def has_next(self) -> bool:
         """True if there is another batch."""

@@ -88,7 +88,11 @@ class FixedPartitionAssignor(PartitionAssignor):
         for group_id, (partitions, several) in enumerate(sorted(groups.items())):
             for topics in several:
                 group_ids |= dict.fromkeys(topics, group_id)
-                members = {name: _member(one, topics) for name, one in known.items() if topics <= set(subscribed[name])}
+                members = {
+                    name: _member(metadata, topics)
+                    for name, metadata in known.items()
+                    if topics <= set(subscribed[name])
+                }
                 assign_partitions(members, partitions, self._copies_of_each)
                 _note(assigned, members, topics)
         actives, external = self._get_changelog_distribution(assigned), self._get_external_topic_distribution(assigned)
@@ -97,7 +101,7 @@ class FixedPartitionAssignor(PartitionAssignor):
 
 def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
     """Return why copies can't be assigned among these members, None if they can."""
-    lacking = [name for name, one in members.items() if DIRECTORY not in one.assignment.standbys]
+    lacking = [name for name, member in members.items() if DIRECTORY not in member.assignment.standbys]
     if lacking:
         # It would never say that a copy is complete, so no partition would ever move to it.
         return f"{len(lacking)} of {len(members)} workers have no STANDBY_COPIES; give all of them the same value"
@@ -108,7 +112,7 @@ def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
 
 def _share_directories(members: Iterable[ClientMetadata]) -> bool:
     """True if two members tell the same data directory."""
-    told = [one for member in members for one in member.assignment.standbys.get(DIRECTORY, ())]
+    told = [directory for member in members for directory in member.assignment.standbys.get(DIRECTORY, ())]
     return len(set(told)) < len(told)
 
 

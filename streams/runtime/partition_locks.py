@@ -90,7 +90,7 @@ class PartitionLocks:
         began = noticed = time.monotonic()
         noticed += NOTICE_AFTER_S - NOTICE_INTERVAL_S
         try:
-            while missing := [one for one in sorted(self._assigned) if not self._try(one)]:
+            while missing := [partition for partition in sorted(self._assigned) if not self._try(partition)]:
                 self._awaited = tuple(missing)
                 if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
                     noticed = now
@@ -120,7 +120,7 @@ class PartitionLocks:
         log.warning(
             "other processes of this data directory still hold partitions that are this worker's now: one that does not"
             " end by itself must be ended",
-            processes={one: holder_of(self._path(one)) for one in missing},
+            processes={partition: holder_of(self._path(partition)) for partition in missing},
             waited_s=round(waited_s),
         )
 

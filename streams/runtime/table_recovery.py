@@ -100,8 +100,8 @@ class TableRecovery(Recovery):
         producer, persisted = self.app.producer, self._store(tp).persisted_offset(tp)
         for rows in batches(self._rows(tp).items(), ROWS_AT_ONCE):
             sent = [await producer.send(tp.topic, key, value, tp.partition, None, None) for key, value in rows]
-            for one in sent:
-                persisted = (await one).offset
+            for sending in sent:
+                persisted = (await sending).offset
         if persisted is not None:
             self._store(tp).set_persisted_offset(tp, persisted)
         self._store(tp).set_unwritten(tp, is_unwritten=False)

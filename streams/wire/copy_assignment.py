@@ -76,7 +76,7 @@ def _assign_copies(members: list[Member], partitions: int, copies: int) -> None:
     for partition in range(partitions):
         keepers = [member for member in members if partition in member.copies]
         keepers.sort(key=lambda member: (partition not in member.due, partition not in member.ready))
-        for member in keepers[max(copies, sum(partition in one.due for one in keepers)) :]:
+        for member in keepers[max(copies, sum(partition in keeper.due for keeper in keepers)) :]:
             member.copies.remove(partition)
         others = [member for member in members if partition not in member.actives | member.copies]
         for member in sorted(others, key=lambda member: len(member.copies))[: max(0, copies - len(keepers))]:
@@ -87,10 +87,10 @@ def _assign_due(members: list[Member], partitions: int) -> None:
     """Have members that serve too little keep the copies of what they are to serve later."""
     planned = [(member, set(member.actives)) for member in members]
     fair = partitions // len(members)
-    for member, plan in sorted(planned, key=lambda one: len(one[1])):
+    for member, plan in sorted(planned, key=lambda entry: len(entry[1])):
         while len(plan) < fair:
-            _, richest = max(planned, key=lambda one: len(one[1]))
-            partition = min(richest, key=lambda one: (one not in member.copies, one))
+            _, richest = max(planned, key=lambda entry: len(entry[1]))
+            partition = min(richest, key=lambda place: (place not in member.copies, place))
             richest.remove(partition)
             plan.add(partition)
             member.due.add(partition)

@@ -48,7 +48,7 @@ def with_reply_partition(address: ReplyAddress | None, record: Record) -> ReplyA
     dialect = _dialect(record)
     if address is None or dialect is None:
         return address
-    source = next((one for one in _candidates(record, dialect) if record.header(one.partition) is not None), dialect)
+    source = next((each for each in _candidates(record, dialect) if record.header(each.partition) is not None), dialect)
     return replace(address, partition=_partition(record.header(source.partition), source))
 
 
@@ -68,11 +68,11 @@ def _dialect(record: Record) -> Dialect | None:
 
 def _candidates(record: Record, dialect: Dialect) -> tuple[Dialect, ...]:
     """Return the dialects to take further headers from, that of the topic first."""
-    return (dialect, *(one for one in DIALECTS if record.header(one.topic) is None))
+    return (dialect, *(other for other in DIALECTS if record.header(other.topic) is None))
 
 
 def _correlation(record: Record, dialect: Dialect) -> tuple[str, bytes] | None:
-    found = ((one.correlation, record.header(one.correlation)) for one in _candidates(record, dialect))
+    found = ((each.correlation, record.header(each.correlation)) for each in _candidates(record, dialect))
     return next(((name, value) for name, value in found if value is not None), None)
 
 

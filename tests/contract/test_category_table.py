@@ -47,7 +47,8 @@ def test_categories_of_the_deployment_are_in_every_scope(categories: Table[Scope
     for one in (scope(), scope("ben")):
         travel = categories.get(0, one).find("travel")
         assert travel is not None
-        assert (travel.description, travel.declared) == ("trips", False)
+        assert travel.description == "trips"
+        assert not travel.declared
 
 
 def test_category_removed_from_the_settings_disappears(categories: Table[ScopeFields, Taxonomy]) -> None:

@@ -56,10 +56,10 @@ class SqliteBoundaryCounts:
 
 
 def _counts(connection: sqlite3.Connection, name: str) -> CountedMemories:
-    found = [one for [one] in connection.execute(_IDS, turn_index_names(name))]
+    found = [number for [number] in connection.execute(_IDS, turn_index_names(name))]
     if not found:
         return CountedMemories()
-    limits = [limit << NUMBER_BITS for one in found for limit in (one, one + 1)]
+    limits = [limit << NUMBER_BITS for number in found for limit in (number, number + 1)]
     rows = connection.execute(_COUNTS.replace(_ROWS, " OR ".join([_ROWS] * len(found))), limits)
     *counted, (_, _, _, conversations, _, _) = rows
     kinds = [KindCount(dict(orjson.loads(scope))[PROJECT_FIELD], *others) for scope, *others in counted]

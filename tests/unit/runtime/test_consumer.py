@@ -220,7 +220,8 @@ async def test_partitions_of_an_agent_that_must_catch_up_are_full(
 
 
 def test_highwater_of_requests_comes_from_the_request_reader(consumer: SafeAssignmentConsumer) -> None:
-    assert (consumer.highwater(REQUESTS), consumer.highwater(EVENTS)) == (0, 5)
+    assert consumer.highwater(REQUESTS) == 0
+    assert consumer.highwater(EVENTS) == 5
     consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
     assert consumer.highwater(REQUESTS) == 40
@@ -234,7 +235,8 @@ async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentCo
     consumer._committed_offset[REQUESTS] = 7
     await consumer._deliver(REQUESTS, consumer_record(12), 7)
     read = (await anext(inbox)).record
-    assert (read.offset, read.written_after_s) == (12, 112.0)
+    assert read.offset == 12
+    assert read.written_after_s == 112.0
     consumer._acked[REQUESTS].append(12)
     assert consumer._new_offset(REQUESTS) == 13
 

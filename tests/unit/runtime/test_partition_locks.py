@@ -25,7 +25,9 @@ async def test_partition_is_had_once_its_last_owner_has_released_it(tmp_path: Pa
         assert first.assign([0]) == [1]
         first.release(1)
         await asyncio.wait_for(waiting, 5)
-        assert (first.is_held(1), second.is_held(1), second.are_held) == (False, True, True)
+        assert not first.is_held(1)
+        assert second.is_held(1)
+        assert second.are_held
 
 
 async def test_next_assignment_ends_a_wait(tmp_path: Path) -> None:
@@ -38,7 +40,8 @@ async def test_next_assignment_ends_a_wait(tmp_path: Path) -> None:
         # Not held any more than before: it was given to the other one.
         assert second.assign([1]) == []
         await asyncio.wait_for(waiting, 5)
-        assert (second.is_held(0), second.are_held) == (False, True)
+        assert not second.is_held(0)
+        assert second.are_held
 
 
 async def test_death_of_its_owner_frees_a_partition(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ async def test_change_is_not_answered_before_its_events_are_written(worker: Reme
     making = asyncio.create_task(worker.apply(MOVE))
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (worker.publisher.replies, making.done()) == ([], False)
+    assert worker.publisher.replies == []
+    assert not making.done()
     worker.publisher.release()
     assert (await making)["moved"] == 1
 
@@ -56,7 +57,9 @@ async def test_forgotten_memories_leave_records_index_and_vectors(worker: Rememb
 async def test_set_memory_mode_is_answered_with_the_memory(worker: RememberSteps) -> None:
     memory, other = worker.say("violin", 0, mode="code"), worker.say("cello", 1, mode="code")
     shown = await worker.apply(change("move", memory_id=memory.memory_id, to="journal"))
-    assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (memory.memory_id, "journal", "caller")
+    assert shown["memory_id"] == memory.memory_id
+    assert shown["mode"] == "journal"
+    assert shown["mode_source"] == "caller"
     assert worker.stored(other).mode == "code"
 
 
@@ -66,7 +69,8 @@ async def test_user_mode_change_spares_excepted_projects(worker: RememberSteps) 
     worker.say("there", 1, mode="code", scope=p2)
     made = MOVE.model_copy(update={"except_projects": ("p2",)})
     assert (await worker.apply(made))["moved"] == 1
-    assert (worker.texts("journal"), worker.texts("code")) == (["here"], ["there"])
+    assert worker.texts("journal") == ["here"]
+    assert worker.texts("code") == ["there"]
     assert (await worker.apply(FORGET.model_copy(update={"project": "p1"}), 1))["forgotten"] == 0
 
 
@@ -122,7 +126,8 @@ async def test_turn_during_a_change_is_not_lost(worker: RememberSteps) -> None:
     late = record(turn_fields("late", turn_id="late", mode="general"), offset=100)
     await run_step(worker.turns, late)
     await making
-    assert (len(worker.texts("journal")), worker.texts("general")) == (100, ["late"])
+    assert len(worker.texts("journal")) == 100
+    assert worker.texts("general") == ["late"]
 
 
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
@@ -190,11 +195,13 @@ async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: Reme
     worker.say("cello", 4)
     await worker.apply(FORGET)
     [out] = worker.publisher.to(TOPICS.archive)
-    assert (out.key, out.partition) == (forgotten.memory_id.encode(), HERE)
+    assert out.key == forgotten.memory_id.encode()
+    assert out.partition == HERE
     left = original_turn(Record(TOPICS.archive, HERE, 0, 0, out.key, out.value, out.headers), TOPICS.turns)
     assert left is not None
     turn = Turn.model_validate_json(left.value or b"")
-    assert (turn.content, turn.metadata) == (FORGOTTEN_TEXT, {})
+    assert turn.content == FORGOTTEN_TEXT
+    assert turn.metadata == {}
     assert identify_turn(turn, moment_of(left.timestamp_ms)).memory_id == forgotten.memory_id
     assert left.offset == forgotten.latest
 

@@ -34,7 +34,8 @@ def corrected(worker: RememberSteps) -> int:
 async def test_correction_is_answered_with_the_memory(worker: RememberSteps) -> None:
     memory = await classified(worker)
     answer = await worker.apply(correction(memory))
-    assert (answer["memory_id"], answer["interaction_mode"]) == (memory.memory_id, "LEARNING")
+    assert answer["memory_id"] == memory.memory_id
+    assert answer["interaction_mode"] == "LEARNING"
     assert corrected(worker) == 1
 
 

@@ -41,7 +41,9 @@ async def test_one_event_has_vector_and_interaction_mode(worker: EmbedSteps) -> 
     memory = worker.say("The login fails and nobody knows why.", 0, mode="code")
     await run_step(worker.step, remembered(memory))
     [report] = worker.embedded_events()
-    assert (report.memory_id, report.status, report.mode) == (memory.memory_id, "ready", "code")
+    assert report.memory_id == memory.memory_id
+    assert report.status == "ready"
+    assert report.mode == "code"
     assert report.interaction is not None
     assert report.run == worker.ctx.worker_run_id
     assert await worker.index.count(worker.space("code", "tiny32"), HERE) == 1
@@ -76,7 +78,8 @@ async def test_pending_memories_are_queued_after_the_report_and_only_they(worker
 async def test_duplicate_in_a_batch_is_reported_and_queued_once(worker: EmbedSteps) -> None:
     memory = worker.say("violin", 0)
     await run_step(worker.step, remembered(memory), remembered(memory, 1))
-    assert (len(worker.embedded_events()), worker.due) == (1, [(HERE, "violin")])
+    assert len(worker.embedded_events()) == 1
+    assert worker.due == [(HERE, "violin")]
 
 
 async def test_memory_gets_its_vector_without_the_general_model(worker: EmbedSteps) -> None:
@@ -120,7 +123,8 @@ async def test_forgotten_memory_loses_its_vectors_silently(worker: EmbedSteps) -
     forgotten = Forgotten(memory_id=memory.memory_id, places=(place,))
     await run_step(worker.step, event_record(forgotten, TOPICS.remembered))
     assert await worker.index.count(worker.space("general", "general"), HERE) == 0
-    assert (worker.publisher.sent, worker.due) == ([], [])
+    assert worker.publisher.sent == []
+    assert worker.due == []
 
 
 async def test_unreadable_event_is_a_dead_letter_without_delay(worker: EmbedSteps) -> None:

@@ -39,7 +39,8 @@ class TurnSteps(WorkerHarness):
         letters = self.publisher.to(TOPICS.dead_letters)
         if letters:
             [letter] = letters
-            assert (letter.key, letter.value) == (received.key, received.value)
+            assert letter.key == received.key
+            assert letter.value == received.value
             return (dict(letter.headers)["dead_letter_code"] or b"").decode()
         published = self.publisher.to(TOPICS.remembered)
         assert published

@@ -18,10 +18,15 @@ async def test_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHar
     right = partition_of(b"u1", PARTITIONS)
     misplaced = harness.valid(("trace", b"x"), key=key, partition=(right + 1) % PARTITIONS, offset=9)
     await harness.process(misplaced)
-    assert (harness.handled, harness.publisher.replies, harness.dead_letters) == ([], [], [])
+    assert harness.handled == []
+    assert harness.publisher.replies == []
+    assert harness.dead_letters == []
     [out] = harness.publisher.sent
-    assert (out.topic, out.key, out.partition) == (harness.channel.topic, b"u1", right)
-    assert (out.value, out.timestamp_ms) == (misplaced.value, misplaced.timestamp_ms)
+    assert out.topic == harness.channel.topic
+    assert out.key == b"u1"
+    assert out.partition == right
+    assert out.value == misplaced.value
+    assert out.timestamp_ms == misplaced.timestamp_ms
     assert out.headers[:-1] == misplaced.headers
     assert harness.counted("moved", topic=harness.channel.topic) == 1
 
@@ -54,7 +59,8 @@ async def moved_by(harness: RequestHarness, **changes: Any) -> Record:
 async def test_moved_request_is_answered_under_the_key_as_it_was_sent(harness: RequestHarness) -> None:
     await harness.process(await moved_by(harness))
     [reply] = harness.publisher.replies
-    assert (reply.key, reply.headers) == (b"as it was", (("correlation_id", b"\x00\xff"),))
+    assert reply.key == b"as it was"
+    assert reply.headers == (("correlation_id", b"\x00\xff"),)
 
 
 async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: RequestHarness) -> None:
@@ -63,7 +69,8 @@ async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: Req
     await turns.process(moved)
     [letter] = turns.dead_letters
     headers = dict(letter.headers)
-    assert (letter.key, headers["dead_letter_offset"]) == (b"as it was", b"9")
+    assert letter.key == b"as it was"
+    assert headers["dead_letter_offset"] == b"9"
     assert headers["dead_letter_partition"] != str(moved.partition).encode()
     assert MOVED_FROM not in headers
     assert letter.headers[: len(REPLY)] == REPLY

@@ -25,7 +25,9 @@ async def test_forgotten_turn_gets_a_warning_and_is_not_stored(worker: RememberS
         await run_step(worker.turns, record(again, offset=offset, headers=REPLY))
     answers = [json.loads(reply.value or b"") for reply in worker.publisher.replies]
     assert [(one["status"], one["warnings"][0]["code"]) for one in answers] == [("ok", "forgotten")] * 2
-    assert (list(worker.memories.all()), worker.publisher.sent, worker.count_postings("violin")) == ([], [], 0)
+    assert list(worker.memories.all()) == []
+    assert worker.publisher.sent == []
+    assert worker.count_postings("violin") == 0
 
 
 async def test_mode_source_is_counted_once_for_each_new_text(worker: RememberSteps) -> None:
@@ -92,7 +94,8 @@ async def test_lexical_index_is_not_committed_during_a_change(worker: RememberSt
     settling = asyncio.create_task(worker.turns.settle([HERE]))
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (worker.texts("journal"), modes_on_disk(tmp_path)) == (["violin"], {"code"})
+    assert worker.texts("journal") == ["violin"]
+    assert modes_on_disk(tmp_path) == {"code"}
     worker.publisher.release()
     await asyncio.gather(making, settling)
     assert modes_on_disk(tmp_path) == {"journal"}

@@ -48,7 +48,8 @@ async def test_vector_of_this_run_needs_no_lookup(worker: RememberSteps) -> None
 async def test_existing_vector_of_another_run_marks_ready(worker: RememberSteps, another: str | None) -> None:
     memory, lookups = worker.say("violin", 0, mode="code"), RecordedLookups(is_there=True)
     await process_reports(worker, lookups, await report_of(worker, memory, run=another))
-    assert (worker.stored(memory).embedding.status, lookups.asked) == ("ready", [memory.memory_id])
+    assert worker.stored(memory).embedding.status == "ready"
+    assert lookups.asked == [memory.memory_id]
     assert worker.remembered_memories() == []
 
 

@@ -81,7 +81,9 @@ async def test_reports_are_applied_at_once_and_share_a_record(worker: RememberSt
     [out] = worker.publisher.to(TOPICS.embedded)
     first = Embedded.model_validate_json(out.value or b"")
     assert [one.memory_id for one in first.each()] == [memory.memory_id for memory in memories]
-    assert (out.key, first.memory_id, first.status) == (b"u1", memories[0].memory_id, "ready")
+    assert out.key == b"u1"
+    assert first.memory_id == memories[0].memory_id
+    assert first.status == "ready"
 
 
 async def test_users_and_traced_memories_have_records_of_their_own(worker: RememberSteps) -> None:

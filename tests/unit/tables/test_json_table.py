@@ -26,7 +26,8 @@ def test_declared_modes_are_read_back_and_default_to_general(monkeypatch: pytest
     table = mode_table(app, monkeypatch)
     declared = ModeDeclarations(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
     table.put(0, "ana", declared)
-    assert (table.get(0, "ana"), table.get(0, "ben")) == (declared, ModeDeclarations())
+    assert table.get(0, "ana") == declared
+    assert table.get(0, "ben") == ModeDeclarations()
     assert [mode.name for mode in table.get(0, "ben").visible(None)] == ["general"]
     table.put(0, "ana", ModeDeclarations())
     assert table.get(0, "ana") == ModeDeclarations()

@@ -112,7 +112,8 @@ def test_edits_of_one_turn_keep_the_latest_texts_and_count_all() -> None:
         identity = identify_turn(published, datetime.fromtimestamp(offset, UTC))
         memory = next_memory(published, identity, memory, ("general", "fallback"), offset, asks_model=False)
     assert memory is not None
-    assert (len(memory.versions), memory.version) == (MAX_VERSIONS, count)
+    assert len(memory.versions) == MAX_VERSIONS
+    assert memory.version == count
     assert [one["version"] for one in build_memory_view(memory)["versions"] if one["current"]] == [count]
 
 
