@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
+	dist test-dist test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -22,7 +22,7 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
-TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
+TEST_PARTS := test-dist test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
 	test-contract
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
@@ -74,6 +74,9 @@ test-live: .venv/complete
 
 test-browser: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/browser)
+
+test-dist: .venv/complete
+	@$(call pytest,$(BIN)/python -m pytest tests/dist)
 
 # The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
@@ -146,8 +149,12 @@ labels: .venv/complete ## measure the sentence labels on sentences labelled by h
 	@touch $@
 
 lock: .venv/complete ## resolve the dependencies in pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra broker --group bundled --generate-hashes --no-emit-index-url --universal \
 		--python-version 3.11 --custom-compile-command "make lock" --quiet --output-file requirements.lock
 
+dist: .venv/complete ## build the wheels of the server and the client, and the server's sdist, in dist/
+	$(BIN)/python -m hatchling build --directory dist
+	cd client && ../$(BIN)/python -m hatchling build --target wheel --directory ../dist
+
 clean: ## remove the environment and the data directory
-	rm -rf .venv .modestream
+	rm -rf .venv .modestream dist

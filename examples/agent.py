@@ -1,0 +1,30 @@
+"""A chat loop that remembers, with any model that speaks OpenAI's protocol: `python agent.py USER CONVERSATION`."""
+
+import os
+import sys
+from typing import Any
+
+from modestream_client import SyncHttpMemoryClient
+from openai import OpenAI
+
+user, conversation = sys.argv[1:3]
+model = OpenAI()  # reads OPENAI_API_KEY and OPENAI_BASE_URL
+url, key = os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"), os.environ.get("MODESTREAM_KEY")
+
+with SyncHttpMemoryClient(url, key=key, user_id=user) as memory:
+    while question := input("> "):
+        context = memory.assemble(question, conversation_id=conversation)
+        # What is remembered, and the turns of this conversation: the question itself is not among them.
+        messages: Any = [*context.messages, {"role": "user", "content": question}]
+        stream = model.chat.completions.create(
+            model=os.environ.get("MODEL", "gpt-4o-mini"), messages=messages, stream=True
+        )
+        answer = ""
+        for chunk in stream:
+            piece = (chunk.choices[0].delta.content or "") if chunk.choices else ""
+            answer += piece
+            print(piece, end="", flush=True)
+        print()
+        memory.remember(question, conversation_id=conversation)
+        if answer:
+            memory.remember(answer, role="assistant", conversation_id=conversation)

@@ -1,0 +1,143 @@
+"""The first ten minutes of a newcomer: the built wheels in empty environments, with an empty home folder."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from streams.up.layout import free_port
+from tests.fakes.provider import EVENTS, LAST, FakeProvider, event
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).parent / "uv"
+OURS = ("MODESTREAM_", "PYTHON", "VIRTUAL_ENV", "TEST_", "OPENAI_", "MAKE", "XDG_")
+READY_WITHIN_S = 180
+"""Kafka is fetched into the empty home."""
+
+
+@dataclass(frozen=True)
+class Wheels:
+    server: Path
+    client: Path
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running `modestream up`."""
+
+    program: Path
+    home: Path
+    url: str
+    broker: str
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return modestream(self.program, self.home, *arguments, MODESTREAM_BROKER=f"kafka://{self.broker}")
+
+    def search(self, user: str, query: str) -> list[dict[str, Any]]:
+        reply = httpx.post(f"{self.url}/v1/users/{user}/memories/search", json={"query": query}, timeout=30)
+        hits: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
+        return hits
+
+
+def alone(home: Path, **more: str) -> dict[str, str]:
+    """The variables of a newcomer: the machine's own, such as proxies and certificates, and nothing of this project's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    return {**kept, "HOME": str(home), **more}
+
+
+def modestream(program: Path, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments], cwd=home, env=alone(home, **more), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def environment(folder: Path, *packages: str) -> Path:
+    """Install packages into an empty environment, in the versions of the lock; return its folder of programs."""
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True)
+    python = folder / "bin" / "python"
+    lock = ROOT / "requirements.lock"
+    subprocess.run([UV, "pip", "install", "--quiet", "--no-config", "--python", python, "--constraint", lock, *packages], check=True)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in (ROOT, ROOT / "client"):
+        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    [server], [client] = folder.glob("modestream-*.whl"), folder.glob("modestream_client-*.whl")
+    return Wheels(server, client)
+
+
+@pytest.fixture(scope="module")
+def service(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    home = tmp_path_factory.mktemp("home")
+    program = environment(tmp_path_factory.mktemp("server"), f"{wheels.server}[broker]") / "modestream"
+    # A folder of the newcomer's own with a name of ours.
+    (home / "agents").mkdir()
+    (home / "agents" / "__init__.py").write_text("raise RuntimeError('the folder of the program that was not meant')")
+    command = [str(program), "up", "--data-dir", "data", "--port", str(free_port()), "--http-port", "0"]
+    with subprocess.Popen(command, cwd=home, env=alone(home), stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        try:
+            match = re.search(r"^ready bootstrap=(\S+) http=(\S+)", up.stdout.readline())
+            assert match
+            yield Service(program, home, match[2], match[1])
+        finally:
+            up.send_signal(signal.SIGTERM)
+    shutil.rmtree(home)
+
+
+@pytest.mark.timeout(READY_WITHIN_S)
+def test_a_turn_over_http_is_found(service: Service) -> None:
+    said = {"conversation_id": "c1", "role": "user", "content": "The deploy target is fly.io now."}
+    httpx.post(f"{service.url}/v1/users/ana/turns", json=said, timeout=30).raise_for_status()
+    assert service.search("ana", "where do we deploy?")[0]["text"] == said["content"]
+
+
+def test_the_command_remembers(service: Service) -> None:
+    said = service.run("remember", "The spare key is under the third pot.", "--user", "ben")
+    assert service.search("ben", "where is the key?")[0]["memory_id"] == json.loads(said.stdout)["memory_id"]
+
+
+async def test_a_second_conversation_remembers_the_first(
+    service: Service, wheels: Wheels, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    python = environment(tmp_path_factory.mktemp("agent"), f"{wheels.client}[http]", "openai") / "python"
+    async with FakeProvider() as provider:
+        variables = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "MODESTREAM_URL": service.url}
+        for conversation, question in (("first", "My cat is called Miso."), ("second", "What is my cat called?")):
+            provider.next(event("Noted"), event("."), LAST, headers=EVENTS)
+            talk = [str(python), str(ROOT / "examples" / "agent.py"), "cleo", conversation]
+            agent = await asyncio.create_subprocess_exec(
+                *talk, env=alone(service.home, **variables), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            said, _ = await agent.communicate(f"{question}\n\n".encode())
+            assert said == b"> Noted.\n> "
+    asked = json.loads(provider.asked[-1].body)["messages"]
+    assert asked[-1] == {"role": "user", "content": "What is my cat called?"}
+    assert "Miso" in json.dumps(asked[:-1])
+
+
+def test_other_distributions_keep_their_names(wheels: Wheels, tmp_path: Path) -> None:
+    programs = environment(tmp_path / "environment", str(wheels.server), "openai-agents")
+    shown = subprocess.run(
+        [programs / "python", "-c", "import agents; print(agents.Agent.__module__)"],
+        cwd=tmp_path, env=alone(tmp_path), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert shown.stdout == "agents.agent\n"
+    refused = modestream(programs / "modestream", tmp_path, "up")
+    assert refused.returncode == os.EX_CONFIG
+    assert refused.stderr.endswith("pip install 'modestream[broker]'\n")
