@@ -1,11 +1,12 @@
 # One worker against a running Kafka and Qdrant server; docker-compose.yml has all three.
 FROM python:3.11-slim AS build
-COPY requirements.lock .
+COPY requirements.runtime.lock .
+# One package has no wheel for arm64.
 RUN python -m venv /venv \
+ && if [ "$(uname -m)" != x86_64 ]; then from_source="--no-binary faust-streaming" \
+ && apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev; fi \
  && /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
-    --requirement requirements.lock
-COPY client client
-RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation ./client
+    $from_source --requirement requirements.runtime.lock
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home worker && install --directory --owner worker --group worker /data
@@ -16,6 +17,7 @@ COPY agents agents
 COPY streams streams
 COPY operations operations
 COPY gateway gateway
+COPY client/modestream_client modestream_client
 USER worker
 # Tables, lexical index and models; rebuilt from Kafka if lost.
 VOLUME /data

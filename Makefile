@@ -148,9 +148,12 @@ labels: .venv/complete ## measure the sentence labels on sentences labelled by h
 	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --no-build-isolation --editable ./client
 	@touch $@
 
-lock: .venv/complete ## resolve the dependencies in pyproject.toml
+lock: .venv/complete ## resolve the dependencies in pyproject.toml: all, and those of the image
 	$(BIN)/uv pip compile pyproject.toml --extra dev --extra broker --group bundled --generate-hashes --no-emit-index-url --universal \
 		--python-version 3.11 --custom-compile-command "make lock" --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group bundled --constraint requirements.lock --generate-hashes --no-emit-index-url \
+		--universal --python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet \
+		--output-file requirements.runtime.lock
 
 dist: .venv/complete ## build the wheels of the server and the client, and the server's sdist, in dist/
 	$(BIN)/python -m hatchling build --directory dist
