@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,15 +113,20 @@ def test_the_command_remembers(service: Service) -> None:
     assert service.search("ben", "where is the key?")[0]["memory_id"] == json.loads(said.stdout)["memory_id"]
 
 
+@pytest.fixture(scope="module")
+def agent_python(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the client and a provider's library."""
+    return environment(tmp_path_factory.mktemp("agent"), f"{wheels.client}[http]", "openai") / "python"
+
+
 async def test_a_second_conversation_remembers_the_first(
-    service: Service, wheels: Wheels, tmp_path_factory: pytest.TempPathFactory
+    service: Service, agent_python: Path
 ) -> None:
-    python = environment(tmp_path_factory.mktemp("agent"), f"{wheels.client}[http]", "openai") / "python"
     async with FakeProvider() as provider:
         variables = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "MODESTREAM_URL": service.url}
         for conversation, question in (("first", "My cat is called Miso."), ("second", "What is my cat called?")):
             provider.next(event("Noted"), event("."), LAST, headers=EVENTS)
-            talk = [str(python), str(ROOT / "examples" / "agent.py"), "cleo", conversation]
+            talk = [str(agent_python), str(ROOT / "examples" / "agent.py"), "cleo", conversation]
             agent = await asyncio.create_subprocess_exec(
                 *talk, env=alone(service.home, **variables), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
             )
@@ -129,6 +135,18 @@ async def test_a_second_conversation_remembers_the_first(
     asked = json.loads(provider.asked[-1].body)["messages"]
     assert asked[-1] == {"role": "user", "content": "What is my cat called?"}
     assert "Miso" in json.dumps(asked[:-1])
+
+
+def test_a_chat_database_is_published_once(service: Service, agent_python: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "chats.db") as database:
+        database.execute("CREATE TABLE messages (id, user, conversation, role, text, sent_at)")
+        row = (1, "dora", "c1", "user", "The garage code is 4711.", "2026-01-02T03:04:05Z")
+        database.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?)", row)
+    command = [agent_python, ROOT / "examples" / "chat_database.py", tmp_path / "chats.db"]
+    variables = alone(service.home, MODESTREAM_BROKER=f"kafka://{service.broker}")
+    runs = [subprocess.run(command, env=variables, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert [run.stdout.split()[1] for run in runs] == ["new", "known"]
+    assert service.search("dora", "what is the garage code?")[0]["text"] == row[4]
 
 
 def test_other_distributions_keep_their_names(wheels: Wheels, tmp_path: Path) -> None:
