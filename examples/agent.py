@@ -14,8 +14,8 @@ url, key = os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"), os.environ
 with SyncHttpMemoryClient(url, key=key, user_id=user) as memory:
     while question := input("> "):
         context = memory.assemble(question, conversation_id=conversation)
-        # What is remembered, and the turns of this conversation: the question itself is not among them.
-        messages: Any = [*context.messages, {"role": "user", "content": question}]
+        # What is remembered, the turns of this conversation, and the question.
+        messages: Any = context.messages
         stream = model.chat.completions.create(
             model=os.environ.get("MODEL", "gpt-4o-mini"), messages=messages, stream=True
         )

@@ -142,6 +142,8 @@ class Assemble:
                 breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
                 context_id=str(uuid.uuid4()),
             )
+            if prompt.question is not None:
+                result.tokens["question"] = prompt.question
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     def _source(

@@ -44,11 +44,12 @@ MAX_CHARS_PER_TOKEN = 32
 
 
 class PackedPrompt(NamedTuple):
-    """The messages, the memories in them, and the total number of tokens."""
+    """The messages, the memories in them, the total number of tokens, and those of an appended question."""
 
     messages: list[Message]
     references: list[str]
     tokens: int
+    question: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +258,9 @@ class PromptPacker:
         entries = sorted([*entries, *self._own], key=lambda entry: entry.occurred_at)
         body = self._format.body(entries)
         messages = build_messages(self._request, body)
-        total = sum(await self._tokens.count([message.content for message in messages]))
-        return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)
+        counts = await self._tokens.count([message.content for message in messages])
+        question = None if self._request.question is None else counts[-1]
+        return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], sum(counts), question)
 
     def _passages(self, entry: SizedEntry) -> str | None:
         """Return the passages about the query, of a long text that takes too much room."""
@@ -286,6 +288,7 @@ def _own_texts(request: AssembleRequest) -> tuple[str, int]:
         "messages": sum(len(message.content) for message in request.messages),
         "prefix": len(request.prefix or ""),
         "suffix": len(request.suffix or ""),
+        "query": len(request.question or ""),
         "remember": sum(len(text.content) for text in request.remember),
     }
     return max(sizes, key=lambda name: sizes[name]), sum(sizes.values())

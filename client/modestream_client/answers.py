@@ -151,7 +151,7 @@ class Context:
     """A prompt within its token budget, and how it was made."""
 
     messages: list[ChatMessage]
-    """System, examples, user with the memories as JSON, assistant."""
+    """System, examples, user with the memories as JSON, assistant; with `append_query` the question."""
     references: tuple[str, ...]
     """Ids of the memories in the user message, by their places."""
     interaction_mode: str
@@ -162,7 +162,7 @@ class Context:
     budget: Mapping[str, int]
     """Token limit of each section."""
     tokens: Mapping[str, int]
-    """Tokens of each section; `total` counts all messages."""
+    """Tokens of each section; `total` counts all messages, `question` the appended one."""
     dropped: tuple[str, ...] = ()
     """Memories that were considered and left out, oldest first."""
     sticky: tuple[str, ...] = ()

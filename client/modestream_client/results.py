@@ -31,11 +31,11 @@ class AssembleResult(BaseModel):
     """A context within its budget, and how it was packed.
 
     `references` are the ids of the memories in the user message, oldest first. `sections` hold memory ids, each memory
-    in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages. `dropped`
-    are considered memories that were left out, oldest first: they did not fit, repeat a packed memory, or are of a kind
-    that the interaction mode drops. `sticky` are the memories that were
-    packed before all others, the most important first; `breaches` the sticky ones that did not fit. `context_id` names
-    this context.
+    in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages, and
+    `question` for a question at their end. `dropped` are considered memories that were left out, oldest first: they did
+    not fit, repeat a packed memory, or are of a kind that the interaction mode drops. `sticky` are the memories that
+    were packed before all others, the most important first; `breaches` the sticky ones that did not fit. `context_id`
+    names this context.
     """
 
     messages: list[Message]
@@ -44,7 +44,7 @@ class AssembleResult(BaseModel):
     interaction_mode: InteractionMode
     interaction_confidence: Confidence
     budget: dict[Section, int]
-    tokens: dict[Section | Literal["total"], int]
+    tokens: dict[Section | Literal["total", "question"], int]
     dropped: list[str] = Field(default_factory=list)
     sticky: list[str] = Field(default_factory=list)
     breaches: list[Breach] = Field(default_factory=list)

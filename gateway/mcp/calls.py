@@ -6,8 +6,9 @@ All raise Refused.
 import hashlib
 import itertools
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -60,11 +61,16 @@ ALL_PROJECTS: Json = {}
 """The scope of calls about one memory: it is found in any project of the user."""
 
 
-def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> ToolCall:
-    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection."""
+def _call_of(
+    operation: Operation[Any], view: Callable[[Json], Json] = dict, fixed: Mapping[str, Any] = MappingProxyType({})
+) -> ToolCall:
+    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection.
+
+    `fixed` are fields that every call has.
+    """
 
     async def call(service: MemoryService, request: ToolRequest, asked: Any) -> Json:
-        fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
+        fields = asked.model_dump(exclude={"project_id"}, exclude_none=True) | dict(fixed)
         scope = request.scope(getattr(asked, "project_id", None))
         return view(await service.operations.run(operation, request.call, scope, fields))
 
@@ -80,7 +86,11 @@ search_memory = _call_of(rows.SEARCH_MEMORIES, _hits)
 list_memories = _call_of(
     rows.LIST_MEMORIES, lambda page: {**page, "memories": [recalled_of(item) for item in page["items"]]}
 )
-assemble_context = _call_of(rows.ASSEMBLE_CONTEXT, lambda context: {**context, "tokens": context["tokens"]["total"]})
+assemble_context = _call_of(
+    rows.ASSEMBLE_CONTEXT,
+    lambda context: {**context, "tokens": context["tokens"]["total"]},
+    fixed={"append_query": True},
+)
 list_modes = _call_of(rows.LIST_MODES)
 declare_mode = _call_of(rows.DECLARE_MODE)
 get_intention = _call_of(rows.GET_INTENTION, texts_of)

@@ -31,6 +31,12 @@ class NoArguments(BaseModel, extra="forbid"):
     """A tool without arguments."""
 
 
+class InProject(BaseModel, extra="forbid"):
+    """A project; the connection's own if left out."""
+
+    project_id: str | None = None
+
+
 class SearchMemory(BaseModel, extra="forbid"):
     """What to look for. `since` ≤ time < `until`."""
 
@@ -83,6 +89,7 @@ class AssembleContext(BaseModel, extra="forbid"):
     query: Query
     conversation_id: Annotated[str | None, Field(description="Its latest turns are included")] = None
     mode: ReadMode = None
+    project_id: ReadProject = None
     budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
 
 

@@ -52,7 +52,8 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
 
     `reserve_tokens` of the budget are left for the model's answer. Memories with a score below `min_score` are no
     evidence; None is the deployment's own floor. `intent` decides the interaction mode if that is not given. `messages`
-    are examples between the system and the user message; `prefix` and `suffix` enclose the memories.
+    are examples between the system and the user message; `prefix` and `suffix` enclose the memories. With
+    `append_query` the messages end with the query between `question_prefix` and `question_suffix`, ready for a model.
     """
 
     scope: Selector
@@ -69,6 +70,9 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     messages: Annotated[list[Message], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     prefix: str | None = None
     suffix: str | None = None
+    append_query: bool = False
+    question_prefix: str | None = None
+    question_suffix: str | None = None
     remember: Annotated[list[RequestText], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     pins: Annotated[list[str], Field(fail_fast=True, max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None
@@ -76,3 +80,8 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """The context goes to a language model: private memories are left out."""
     already_shown: Annotated[list[str], Field(fail_fast=True, max_length=MAX_SHOWN_TEXTS)] = []
     """`text_digest` of texts that the model sees anyway: memories with one of these texts are left out."""
+
+    @property
+    def question(self) -> str | None:
+        """The text of the last message; None where the messages end with the memories."""
+        return f"{self.question_prefix or ''}{self.query}{self.question_suffix or ''}" if self.append_query else None

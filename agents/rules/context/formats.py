@@ -202,9 +202,11 @@ ASSISTANT_ACK = "Ok"
 def build_messages(request: AssembleRequest, body: str) -> list[Message]:
     """Return the prompt around a JSON object of memories; an empty system prompt counts as none."""
     parts = (request.prefix, MEMORIES_PREAMBLE, body, request.suffix)
+    question = request.question
     return [
         Message(role="system", content=request.system_prompt or DEFAULT_SYSTEM_PROMPT),
         *request.messages,
         Message(role="user", content="\n".join(part for part in parts if part)),
         Message(role="assistant", content=ASSISTANT_ACK),
+        *([] if question is None else [Message(role="user", content=question)]),
     ]

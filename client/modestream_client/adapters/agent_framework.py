@@ -48,7 +48,11 @@ class ModestreamContextProvider(ContextProvider):
         if not query:
             return
         assembled = await self._memory.assemble(
-            query, budget_tokens=self._budget_tokens, user_id=self._user_id, projects=self._project_id
+            query,
+            budget_tokens=self._budget_tokens,
+            append_query=False,
+            user_id=self._user_id,
+            projects=self._project_id,
         )
         if assembled.references:
             context.extend_messages(self, [Message("user", [assembled.messages[1]["content"]])])

@@ -197,6 +197,9 @@ class ReadingCalls(Session):
         examples: Sequence[ChatMessage] = (),
         prefix: str | None = None,
         suffix: str | None = None,
+        append_query: bool | None = None,
+        question_prefix: str | None = None,
+        question_suffix: str | None = None,
         remember: Sequence[ChatMessage] = (),
         pins: Sequence[str] = (),
         mode: str | Sequence[str] | None = None,
@@ -210,9 +213,9 @@ class ReadingCalls(Session):
         """Assemble a prompt with the memories that matter for a query, within a token budget.
 
         >>> _ = await memory.remember("The deploy target is fly.io now.", speaker="Ana")
-        >>> context = await memory.assemble("where do we deploy?", budget_tokens=1000)
+        >>> context = await memory.assemble("where do we deploy?", budget_tokens=1000, append_query=True)
         >>> [message["role"] for message in context.messages], context.tokens["total"] <= 1000
-        (['system', 'user', 'assistant'], True)
+        (['system', 'user', 'assistant', 'user'], True)
 
         Parameters
         ----------
@@ -238,6 +241,10 @@ class ReadingCalls(Session):
             Messages between the system message and the memories.
         prefix, suffix
             Texts before and after the memories in the user message.
+        append_query
+            Whether the messages end with the query, ready for a model; default: over HTTP, and not over Kafka.
+        question_prefix, question_suffix
+            Texts before and after the query in that last message.
         remember
             Texts that stand among the memories of this request and are stored nowhere.
         pins
@@ -260,6 +267,9 @@ class ReadingCalls(Session):
             "messages": examples,
             "prefix": prefix,
             "suffix": suffix,
+            "append_query": self.appends_query if append_query is None else append_query,
+            "question_prefix": question_prefix,
+            "question_suffix": question_suffix,
             "remember": remember,
             "pins": pins,
             "read_after": await self._transport.resolve_read_after(user, read_after),

@@ -202,8 +202,10 @@ class HttpMemoryClient(MemoryCalls):
 
     Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
     of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
-    no route for (`rename_category`, and unknown commands) is a ValueError.
+    no route for (`rename_category`, and unknown commands) is a ValueError. A context ends with the question.
     """
+
+    appends_query = True
 
     def __init__(
         self,

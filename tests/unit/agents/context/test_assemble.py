@@ -48,6 +48,27 @@ async def test_empty_memory_gives_an_empty_context(library: ContextHarness) -> N
     assert result.breaches == []
 
 
+async def test_appended_question_is_counted_in_the_total(library: ContextHarness) -> None:
+    library.store(*chatter(3))
+    without = (await library.assemble_context(query="where is it?")).tokens
+    counted = (await library.assemble_context(query="where is it?", append_query=True)).tokens
+    assert counted["question"] > 0
+    assert counted["total"] == without["total"] + counted["question"]
+
+
+async def test_context_with_a_question_keeps_its_budget(library: ContextHarness) -> None:
+    library.store(*chatter(50))
+    result = await library.assemble_context(budget_tokens=600, append_query=True, question_suffix=" word" * 200)
+    assert result.tokens["total"] <= 600
+    assert result.references
+
+
+async def test_question_without_room_is_refused_by_its_field(library: ContextHarness) -> None:
+    with pytest.raises(Rejected) as refused:
+        await library.assemble_context(budget_tokens=300, append_query=True, query="word " * 2000)
+    assert refused.value.field == "query"
+
+
 async def test_recent_window_excludes_other_conversations_and_projects(library: ContextHarness) -> None:
     library.store(
         made("elsewhere", conversation_id="c2"), made("other project", project="p2"), made("ben's", user="ben")

@@ -33,6 +33,15 @@ def test_memories_follow_one_explanatory_line() -> None:
     assert body == "{}"
 
 
+def test_question_is_the_end_where_it_is_asked_for() -> None:
+    last = prompt(query="where?", append_query=True, question_prefix="Q: ", question_suffix=" Be brief.")[-1]
+    assert last == Message(role="user", content="Q: where? Be brief.")
+
+
+def test_question_frames_alone_append_nothing() -> None:
+    assert prompt(question_prefix="Q: ", question_suffix="!")[-1].role == "assistant"
+
+
 def test_examples_prefix_and_suffix_surround_the_memories() -> None:
     examples = [{"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": "Not known."}]
     _, first, second, user, _ = prompt(messages=examples, prefix="BEFORE", suffix="AFTER")
