@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 79_777, "modules": 514, "functions/100": 11.8, "imports %": 7.8, COMMENTS: 0.84, "used once": 741,
         "small": 17, "one": 0,
     },
-    "tests": {"lines": 80_886, "one": 166, "tuple asserts": 4},
+    "tests": {"lines": 80_892, "one": 166, "tuple asserts": 4},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
