@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	dist test-dist test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
+	dist test-wheels test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -22,7 +22,7 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
-TEST_PARTS := test-dist test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
+TEST_PARTS := test-wheels test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
 	test-contract
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
@@ -75,8 +75,8 @@ test-live: .venv/complete
 test-browser: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/browser)
 
-test-dist: .venv/complete
-	@$(call pytest,$(BIN)/python -m pytest tests/dist)
+test-wheels: .venv/complete
+	@$(call pytest,$(BIN)/python -m pytest tests/wheels)
 
 # The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
@@ -155,9 +155,11 @@ lock: .venv/complete ## resolve the dependencies in pyproject.toml: all, and tho
 		--universal --python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet \
 		--output-file requirements.runtime.lock
 
+DIST := $(CURDIR)/dist
+
 dist: .venv/complete ## build the wheels of the server and the client, and the server's sdist, in dist/
-	$(BIN)/python -m hatchling build --directory dist
-	cd client && ../$(BIN)/python -m hatchling build --target wheel --directory ../dist
+	$(BIN)/python -m hatchling build --directory $(DIST)
+	cd client && ../$(BIN)/python -m hatchling build --target wheel --directory $(DIST)
 
 clean: ## remove the environment and the data directory
 	rm -rf .venv .modestream dist

@@ -13,7 +13,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.up.broker import KafkaBroker
 from tests.properties import register_profiles
 
-KINDS = ("unit", "contract", "stream", "live", "browser", "dist")
+KINDS = ("unit", "contract", "stream", "live", "browser", "wheels")
 """The test folders, each with a marker of its name."""
 
 register_profiles()

@@ -52,15 +52,14 @@ class Service:
 
 
 def alone(home: Path, **more: str) -> dict[str, str]:
-    """The variables of a newcomer: the machine's own, such as proxies and certificates, and nothing of this project's."""
+    """The variables of a newcomer: the machine's own, such as proxies and certificates, and none of this project's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return {**kept, "HOME": str(home), **more}
 
 
 def modestream(program: Path, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, *arguments], cwd=home, env=alone(home, **more), capture_output=True, text=True, timeout=60, check=False
-    )
+    command, env = [str(program), *arguments], alone(home, **more)
+    return subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def environment(folder: Path, *packages: str) -> Path:
@@ -68,16 +67,16 @@ def environment(folder: Path, *packages: str) -> Path:
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True)
     python = folder / "bin" / "python"
     lock = ROOT / "requirements.lock"
-    subprocess.run([UV, "pip", "install", "--quiet", "--no-config", "--python", python, "--constraint", lock, *packages], check=True)
+    options = ["--quiet", "--no-config", "--python", str(python), "--constraint", str(lock)]
+    subprocess.run([UV, "pip", "install", *options, *packages], check=True)
     return folder / "bin"
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     folder = tmp_path_factory.mktemp("wheels")
-    for project in (ROOT, ROOT / "client"):
-        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    command = ["make", "dist", f"DIST={folder}"]
+    subprocess.run(command, cwd=ROOT, env=alone(Path.home()), check=True, capture_output=True)
     [server], [client] = folder.glob("modestream-*.whl"), folder.glob("modestream_client-*.whl")
     return Wheels(server, client)
 
@@ -119,16 +118,17 @@ def agent_python(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return environment(tmp_path_factory.mktemp("agent"), f"{wheels.client}[http]", "openai") / "python"
 
 
-async def test_a_second_conversation_remembers_the_first(
-    service: Service, agent_python: Path
-) -> None:
+async def test_a_second_conversation_remembers_the_first(service: Service, agent_python: Path) -> None:
     async with FakeProvider() as provider:
         variables = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "MODESTREAM_URL": service.url}
         for conversation, question in (("first", "My cat is called Miso."), ("second", "What is my cat called?")):
             provider.next(event("Noted"), event("."), LAST, headers=EVENTS)
             talk = [str(agent_python), str(ROOT / "examples" / "agent.py"), "cleo", conversation]
             agent = await asyncio.create_subprocess_exec(
-                *talk, env=alone(service.home, **variables), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+                *talk,
+                env=alone(service.home, **variables),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
             )
             said, _ = await agent.communicate(f"{question}\n\n".encode())
             assert said == b"> Noted.\n> "
