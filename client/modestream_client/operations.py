@@ -102,7 +102,7 @@ class Operation(Generic[ResultT]):
     http: Http | None = None
     record: str = COMMAND
     """The `schema` of its records."""
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str | bool] = field(default_factory=dict)
     """Fields of its records that always have these values."""
 
     @property

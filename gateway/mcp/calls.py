@@ -6,9 +6,8 @@ All raise Refused.
 import hashlib
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -61,16 +60,11 @@ ALL_PROJECTS: Json = {}
 """The scope of calls about one memory: it is found in any project of the user."""
 
 
-def _call_of(
-    operation: Operation[Any], view: Callable[[Json], Json] = dict, fixed: Mapping[str, Any] = MappingProxyType({})
-) -> ToolCall:
-    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection.
-
-    `fixed` are fields that every call has.
-    """
+def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> ToolCall:
+    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection."""
 
     async def call(service: MemoryService, request: ToolRequest, asked: Any) -> Json:
-        fields = asked.model_dump(exclude={"project_id"}, exclude_none=True) | dict(fixed)
+        fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
         scope = request.scope(getattr(asked, "project_id", None))
         return view(await service.operations.run(operation, request.call, scope, fields))
 
@@ -87,9 +81,8 @@ list_memories = _call_of(
     rows.LIST_MEMORIES, lambda page: {**page, "memories": [recalled_of(item) for item in page["items"]]}
 )
 assemble_context = _call_of(
-    rows.ASSEMBLE_CONTEXT,
+    replace(rows.ASSEMBLE_CONTEXT, fixed={"append_query": True}),
     lambda context: {**context, "tokens": context["tokens"]["total"]},
-    fixed={"append_query": True},
 )
 list_modes = _call_of(rows.LIST_MODES)
 declare_mode = _call_of(rows.DECLARE_MODE)

@@ -75,6 +75,9 @@ class ListOptions(TypedDict, total=False):
 class ReadingCalls(Session):
     """A session that asks questions and lists."""
 
+    appends_query = False
+    """Whether contexts end with the question unless a call says otherwise."""
+
     async def retrieve(
         self,
         query: str,

@@ -33,9 +33,6 @@ class CallOptions(TypedDict, total=False):
 class Session:
     """A transport and a default scope. `MemoryClient` describes the parameters, and the errors of every call."""
 
-    appends_query = False
-    """Whether contexts end with the question unless a call says otherwise."""
-
     def __init__(
         self,
         transport: Transport,
