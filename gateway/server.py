@@ -198,12 +198,6 @@ def run_gateway(settings: GatewaySettings) -> int:
 
     Raises SystemExit with the reason for a setting, or a file that it names, that can't be used.
     """
-    # Its reconnects are logged by the backend.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    # It logs every request as the end of a session.
-    logging.getLogger("mcp").setLevel(logging.WARNING)
-    # It logs every request to a provider.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     # Destructive calls are logged at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
     check_key_file(settings)

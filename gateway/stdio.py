@@ -5,7 +5,6 @@ standard output; it starts without a broker, and ends when its input does.
 """
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -31,10 +30,7 @@ PATIENCE_S = 8.0
 
 
 def run_stdio(settings: StdioSettings) -> int:
-    """Serve until the input ends; return the exit code."""
-    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr)
-    # Its reconnects are logged by the backend.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    """Serve until the input ends; return the exit code. The caller has configured the logs."""
     for order in (signal.SIGINT, signal.SIGTERM):
         # The thread that reads the input can't be woken; there is nothing to put in order.
         signal.signal(order, signal.SIG_DFL)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -60,8 +59,6 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
 
     Raises BrokenPipeError where the reader of its output has ended.
     """
-    # What Kafka's client logs while it connects is told by the command itself.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(_running(name, options, settings))
     except BrokenPipeError:

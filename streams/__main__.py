@@ -27,6 +27,8 @@ def main() -> None:
     """Run a command and exit with its code, one of `streams.exit_codes`."""
     # Data, logs and backups have what people said: they are for their owner alone.
     os.umask(0o077)
+    # A command reports itself that Kafka can't be reached; worker and gateway configure their logs.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         settings = read_settings(Settings)
         options = _parser(settings).parse_args()
@@ -151,8 +153,6 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
         from streams.up.supervisor import run_up
         from streams.up.system import UpOptions
 
-    # Clients log errors while Kafka starts; `up` itself reports what matters.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
     fleet = _fleet_options(options.data_dir, options.workers, settings)
@@ -202,14 +202,12 @@ def _restart(options: argparse.Namespace, _settings: Settings) -> int:
 def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
     with exempt_from_collection():
         from gateway.server import run_gateway
-        from gateway.service.tracing import add_request_fields
         from gateway.settings import GatewaySettings
-        from streams.observability.logs import configure_logs, run_logged
+        from streams.observability.logs import run_logged
 
     chosen = read_settings(GatewaySettings)
     check_security(chosen.kafka_security)
-    level = chosen.log_level
-    configure_logs(level, libraries=level, own="gateway", add_fields=add_request_fields)
+    _configure_gateway_logs(chosen.log_level)
     return run_logged("gateway", chosen, lambda: run_gateway(chosen), _unknown_names(options))
 
 
@@ -217,8 +215,6 @@ def _remember(options: argparse.Namespace, settings: Settings) -> int:
     from modestream_client import MemoryClientError, SyncMemoryClient
 
     check_security(settings.kafka_security)
-    # Its retries; the error that ends them says enough.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     client = SyncMemoryClient(
         ",".join(settings.bootstrap_servers),
         user_id=options.user,
@@ -274,7 +270,16 @@ def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:
 
     chosen = read_settings(StdioSettings)
     check_security(chosen.kafka_security)
+    _configure_gateway_logs(chosen.log_level)
     return run_stdio(chosen)
+
+
+def _configure_gateway_logs(level: str) -> None:
+    from gateway.service.tracing import add_request_fields
+    from streams.observability.logs import configure_logs
+
+    # The backend logs reconnects itself.
+    configure_logs(level, libraries=level, kafka_client="critical", own="gateway", add_fields=add_request_fields)
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:

@@ -62,13 +62,29 @@ class RepeatedLines(logging.Filter):
         return True
 
 
+LIBRARY_LEVELS = {
+    # Reply topics of callers come and go; each deleted one would be an error line at every refresh.
+    "aiokafka.cluster": logging.CRITICAL,
+    "mode.timers": logging.ERROR,
+    # One line per request to a provider.
+    "httpx": logging.WARNING,
+    # Logs every request as the end of a session.
+    "mcp": logging.WARNING,
+}
+
+
 def configure_logs(
-    level: str, *, libraries: str = "warning", own: str = "streams", add_fields: Processor = add_request_fields
+    level: str,
+    *,
+    libraries: str = "warning",
+    kafka_client: str = "warning",
+    own: str = "streams",
+    add_fields: Processor = add_request_fields,
 ) -> None:
     """Send the events of structlog and of the standard library to standard error.
 
-    `libraries` is the level of the standard library's loggers. Those whose names begin with `own` may repeat a line.
-    `add_fields` adds the ids of the request under way.
+    `libraries` is the level of the standard library's loggers, `kafka_client` that of Kafka's client. Loggers with names
+    that begin with `own` may repeat a line. `add_fields` adds the ids of the request under way.
     """
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     named: list[Processor] = [structlog.contextvars.merge_contextvars, add_fields]
@@ -89,9 +105,9 @@ def configure_logs(
     repeated = RepeatedLines()
     handler.addFilter(lambda record: record.name.startswith(own) or repeated.filter(record))
     logging.basicConfig(handlers=[handler], level=libraries.upper(), force=True)
-    # Reply topics of callers come and go; each deleted one would be an error line at every refresh.
-    logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
-    logging.getLogger("mode.timers").setLevel(logging.ERROR)
+    logging.getLogger("aiokafka").setLevel(kafka_client.upper())
+    for name, library_level in LIBRARY_LEVELS.items():
+        logging.getLogger(name).setLevel(library_level)
 
 
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
