@@ -73,11 +73,10 @@ class ResolveClaims:
         """Write an item with its successor; return it if the successor has changed."""
         item = self._memories.get(memory_id)
         updated = None if item is None else self._with_successor(item, now)
-        if updated is None:
+        if updated is None or updated == item:
             return None
-        # Write an unchanged one too: a killed worker may have left its index entry outdated.
         self._write(updated)
-        return None if updated == item else updated
+        return updated
 
     def _with_successor(self, item: Memory, now: Mapping[str, Claim]) -> Memory:
         claims = {key: now[key] if key in now else self._claims.get(key) for key in keys_of_successor(item)}

@@ -50,11 +50,11 @@ class Supersede:
             is_half_done = known.item is not None and known.item.run == event.run
             return self.withdraw(known, event.sources) if is_half_done else []
         memory = known or event.memory
-        self._write(memory)
+        if known is None:
+            self._write(memory)
         for source in self._sources(event):
-            if source is not None:
-                # Also a superseded one: a killed worker may have left its index entry outdated.
-                self._write(supersede_source(source, event) if source.superseded_by is None else source)
+            if source is not None and source.superseded_by is None:
+                self._write(supersede_source(source, event))
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
     def apply_merge(self, event: ItemsMerged) -> list[MemoryEvent]:
@@ -87,15 +87,12 @@ class Supersede:
         return [*events, *map(self._items.learned_event, self._items.turns_of(item))]
 
     def _repeat_merge(self, item: Memory, event: ItemsMerged) -> list[MemoryEvent]:
-        """Write this event's merge again: a worker may have been killed before the index was committed."""
+        """Return the events of a merge that is written: a worker may have been killed before they were published."""
         older = self._memories.get(event.into) if event.into == item.superseded_by and event.into else None
         if older is None or item.superseded_in != event.run:
             return []
-        turns = self._items.turns_of(item)
-        for memory in (*turns, older, item):
-            self._write(memory)
         in_flight = [Remembered(memory=memory) for memory in (older, item) if is_in_flight(memory)]
-        return [*in_flight, *map(self._items.learned_event, turns)]
+        return [*in_flight, *map(self._items.learned_event, self._items.turns_of(item))]
 
     def release(self, turn: Memory | None) -> list[MemoryEvent]:
         """Withdraw the distilled memory of a turn before the turn's text or mode changes.

@@ -83,9 +83,7 @@ class JobLog:
     def forget(self, partition: int, boundary: str, *, everything: bool) -> list[Awaitable[None]]:
         """Forget all of a boundary, or the texts in its jobs' answers; return the writes to await."""
         after = JobHistory() if everything else self._history.get(partition, boundary).without_texts()
-        # Also where nothing changes: a killed worker may have written its own disk and not yet Kafka.
-        self._history.put(partition, boundary, after)
-        return self._history.pending_writes()
+        return self._write(partition, boundary, after)
 
     async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
         """True if a request for a job is written there and not yet read. Raises Unavailable."""

@@ -83,8 +83,8 @@ def configure_logs(
 ) -> None:
     """Send the events of structlog and of the standard library to standard error.
 
-    `libraries` is the level of the standard library's loggers, `kafka_client` that of Kafka's client. Loggers with names
-    that begin with `own` may repeat a line. `add_fields` adds the ids of the request under way.
+    `libraries` is the level of the standard library's loggers, `kafka_client` that of the Kafka client. Loggers with
+    names that begin with `own` may repeat a line. `add_fields` adds the ids of the request under way.
     """
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     named: list[Processor] = [structlog.contextvars.merge_contextvars, add_fields]

@@ -6,12 +6,9 @@ import pytest
 
 from agents.memory.claims import ResolveClaims
 from agents.memory.items import KeepItems, MemoryEvent
-from agents.memory.slices import finish
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of
-from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.items.extracting import extract_by_rules
 from schemas.internal.consolidation import Distilled, ItemsMerged
 from schemas.internal.events import Forgotten, Learned, Remembered
 from schemas.state.memories import Memory
@@ -144,39 +141,21 @@ def test_interrupted_superseding_is_undone_without_its_turn(harness: SupersedeHa
     assert not harness.memories.is_forgotten(HERE, half.memory_id)
 
 
-def test_turns_lost_from_the_index_are_hidden_on_redelivery(harness: SupersedeHarness) -> None:
-    harness.apply()
-    for turn in harness.turns:
-        harness.words.put(HERE, LexicalDocument(turn))
-    harness.apply()
-    assert harness.current_texts == {"Tomatoes."}
-
-
-def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
+def test_events_of_a_merge_are_published_on_redelivery(harness: SupersedeHarness) -> None:
     older, item = (item_of(turn, text=text) for turn, text in zip(harness.turns, SAME, strict=False))
-    merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
-    for memory in (older, merged):
+    for memory in (older, item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})):
         harness.store(memory)
-    harness.words.put(HERE, LexicalDocument(item))
     event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-    events = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
+    events = [event.memory.memory_id for event in harness.supersede.apply_merge(event) if isinstance(event, Remembered)]
     assert events == [older.memory_id, item.memory_id]
-    columns = harness.words.memory_columns(HERE, item.index_name)
-    hidden = {memory_id for memory_id, number in columns.number_of.items() if columns.columns.superseded[number]}
-    assert hidden == {item.memory_id}
-    assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
 
-def test_redelivery_hides_an_unindexed_superseded_item(harness: SupersedeHarness) -> None:
-    items = harness.items
-    earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
-    finish(items.replace_items(earlier, extract_by_rules(earlier)))
-    [old] = items.items_of(harness.now(earlier) or earlier)
-    finish(items.replace_items(later, extract_by_rules(later)))
-    harness.words.put(HERE, LexicalDocument(old))
-    finish(items.refresh_items(harness.now(later) or later, extract_by_rules(later)))
-    columns = harness.words.memory_columns(HERE, old.index_name)
-    assert columns.columns.superseded[columns.number_of[old.memory_id]]
+def test_merge_of_another_run_publishes_nothing(harness: SupersedeHarness) -> None:
+    older, item = (item_of(turn, text=text) for turn, text in zip(harness.turns, SAME, strict=False))
+    for memory in (older, item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})):
+        harness.store(memory)
+    event = ItemsMerged(run="0-4", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
+    assert harness.supersede.apply_merge(event) == []
 
 
 def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
