@@ -19,7 +19,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.list_memories import List
 from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import SearchWithOwnSteps
+from agents.retrieval.retrieve import SearchWithCustomSteps
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from streams.flow.steps.retrieve import RetrievalAgents
@@ -32,7 +32,7 @@ class PartitionAgents:
     remember: Remember
     understand: Understand
     refresh: Refresh
-    retrieve: SearchWithOwnSteps
+    retrieve: SearchWithCustomSteps
     rerank: Rerank
     local_rerank: LocalRerank
     judge_layers: JudgeLayers

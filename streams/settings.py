@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     """Versions of templates that are used in place of the project's, by name: JSON, `{"rerank": "rerank-acme-1"}`."""
 
     pipeline_packages: frozenset[PackageName] = frozenset()
-    """Packages that own steps of the pipelines may come from, each with all below it: JSON, `["acme"]`. Empty: none."""
+    """Packages that custom steps may come from, each with all below it: JSON, `["acme"]`. Empty: none."""
 
     llm_concurrency: int = Field(default=8, ge=1)
     """Turns that language models read concurrently; each profile has a limit of its own in addition."""

@@ -198,7 +198,7 @@ REFRESH_ITEMS = "evolve.refresh_items"
 """The step that has turns understood again, before they are read for the others."""
 
 SELECTING_STEPS = ("evolve.select", REFRESH_ITEMS)
-"""The built-in steps after which own steps may narrow the turns of a run."""
+"""The built-in steps after which custom steps may narrow the turns of a run."""
 
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 
@@ -232,11 +232,11 @@ class Consolidate:
         return not BUILT_IN[step_id].is_off if self._pipelines is None else self._pipelines.is_on(step_id)
 
     async def selected(self, run: ConsolidationRun, sources: Sequence[Source]) -> list[Source]:
-        """Return those of these turns that the deployment's own steps leave. Raises Rejected if one fails."""
+        """Return those of these turns that the custom steps leave. Raises Rejected if one fails."""
         selected = [*sources]
         for step_id in SELECTING_STEPS:
-            if self._pipelines is not None and self._pipelines.has_own(step_id):
-                narrowed = await self._pipelines.run_own(step_id, {"scope": run.scope, "turns": selected})
+            if self._pipelines is not None and self._pipelines.has_custom(step_id):
+                narrowed = await self._pipelines.run_custom(step_id, {"scope": run.scope, "turns": selected})
                 selected = list(narrowed.value)
         return selected
 

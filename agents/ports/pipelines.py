@@ -1,4 +1,4 @@
-"""The pipelines of a deployment: their revisions, the classes of own steps, and what is in force."""
+"""The pipelines of a deployment: their revisions, the classes of custom steps, and what is in force."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ class Revisions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepPorts:
-    """What an own step gets beside its state: a language model if it has that capability, and no broker."""
+    """What a custom step gets beside its state: a language model if it has that capability, and no broker."""
 
     language_model: LanguageModel | None = None
 
 
-OwnStep = Callable[..., Any]
+CustomStep = Callable[..., Any]
 """Called with the parts of the state that its class requires, by name; returns a mapping, or an awaitable of one.
 
 One that is no coroutine function is called in a thread.
@@ -46,7 +46,7 @@ One that is no coroutine function is called in a thread.
 
 
 class InstalledSteps(Protocol):
-    """The classes of own steps that the deployment has installed."""
+    """The classes of custom steps that the deployment has installed."""
 
     async def load(self, topology: Topology, limit_s: float, *, again: bool = True) -> None:
         """Import what a topology names, each module within a time limit; one that failed before only if `again`.
@@ -61,7 +61,7 @@ class InstalledSteps(Protocol):
         Raises Rejected, rule `unknown_class` or `unlisted_package`, if there is no such class, or none is allowed.
         """
 
-    def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> OwnStep:
+    def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> CustomStep:
         """Construct a step. Raises Rejected, rule `unknown_class`, if its constructor fails."""
 
 
@@ -75,8 +75,8 @@ class RunnablePipelines(Protocol):
         """Return a revision with its steps, as commands show it."""
 
 
-class OwnResult(NamedTuple):
-    """What the own steps of a place have made of its part of the state, and what is to be said about it."""
+class CustomResult(NamedTuple):
+    """What the custom steps of a place have made of its part of the state, and what is to be said about it."""
 
     value: Any
     warnings: Sequence[ReplyWarning] = ()
@@ -98,11 +98,11 @@ class ActivePipelines(Protocol):
     def config(self, step_id: str) -> BaseModel:
         """Return the configuration of a step."""
 
-    def has_own(self, place: str) -> bool:
-        """True if own steps run after, or instead of, this built-in step."""
+    def has_custom(self, place: str) -> bool:
+        """True if custom steps run after, or instead of, this built-in step."""
 
-    async def run_own(self, place: str, state: Mapping[str, Any]) -> OwnResult:
-        """Run the own steps of a place, in their order.
+    async def run_custom(self, place: str, state: Mapping[str, Any]) -> CustomResult:
+        """Run the custom steps of a place, in their order.
 
         Raises Rejected `internal` if one fails that must not be skipped; one that may be skipped leaves the state, and
         a warning.

@@ -181,20 +181,20 @@ class Retrieve:
 RECEIVE, RANK, RERANK = "retrieve.receive", "retrieve.rank", "retrieve.rerank"
 
 
-class SearchWithOwnSteps:
+class SearchWithCustomSteps:
     """Retrieve requests in, results out. Writes nothing."""
 
     def __init__(self, retrieve: Retrieve, pipelines: ActivePipelines) -> None:
         self._retrieve = retrieve
         self._pipelines = pipelines
-        self.changes_query = pipelines.has_own(RECEIVE)
-        """True if own steps may change the query of a request."""
+        self.changes_query = pipelines.has_custom(RECEIVE)
+        """True if custom steps may change the query of a request."""
 
     async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
-        """Return a request with the query that own steps have left. Raises Rejected if one fails."""
+        """Return a request with the query that custom steps have left. Raises Rejected if one fails."""
         if not self.changes_query:
             return request, []
-        query = await self._pipelines.run_own(RECEIVE, {"query": request.query})
+        query = await self._pipelines.run_custom(RECEIVE, {"query": request.query})
         warnings = [(warning.code, warning.message) for warning in query.warnings]
         return request.model_copy(update={"query": query.value}), warnings
 
@@ -216,14 +216,14 @@ class SearchWithOwnSteps:
         return result, [*warnings, *search_warnings, *more]
 
     async def ordered(self, received: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
-        """Return a result after the own steps that follow, or replace, the language model's order."""
+        """Return a result after the custom steps that follow, or replace, the language model's order."""
         return await self._after(RERANK, received, result)
 
     async def _after(
         self, step_id: str, request: RetrieveRequest, result: RetrieveResult
     ) -> tuple[RetrieveResult, Warnings]:
-        if not self._pipelines.has_own(step_id):
+        if not self._pipelines.has_custom(step_id):
             return result, []
-        custom = await self._pipelines.run_own(step_id, {"query": request.query, "hits": result.hits})
+        custom = await self._pipelines.run_custom(step_id, {"query": request.query, "hits": result.hits})
         warnings = [(warning.code, warning.message) for warning in custom.warnings]
         return result.model_copy(update={"hits": custom.value[: request.top_k]}), warnings

@@ -287,7 +287,7 @@ class ReplaceStep(_Strict):
 
 
 class RemoveStep(_Strict):
-    """Remove an own step; one that replaces a built-in step gives its place back; a built-in step is switched off."""
+    """Remove a custom step; one that replaces a built-in step gives its place back; a built-in step is switched off."""
 
     op: Literal["remove"]
     step_id: StepId

@@ -1,4 +1,4 @@
-"""Classes of own steps, found by their dotted paths in the packages that the deployment allows.
+"""Classes of custom steps, found by their dotted paths in the packages that the deployment allows.
 
 Enters: paths of classes. Leaves: their contracts, and constructed steps. Guaranteed: a module is imported by the worker
 only after a child process has imported it within the time limit, and beside the event loop; so one that exits, crashes
@@ -18,8 +18,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.ports.pipelines import OwnStep, StepPorts
-from agents.rules.pipelines.contract import StepContract, own_contract, refuse
+from agents.ports.pipelines import CustomStep, StepPorts
+from agents.rules.pipelines.contract import StepContract, custom_contract, refuse
 from schemas.state.pipelines import PlacedStep, Topology
 
 MAX_PROBLEM_CHARS = 300
@@ -72,12 +72,12 @@ class PythonSteps:
 
     def contract(self, step: PlacedStep) -> StepContract:
         path = step.implementation or ""
-        return own_contract(step.step_id, path, self._class_at(path))
+        return custom_contract(step.step_id, path, self._class_at(path))
 
-    def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> OwnStep:
+    def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> CustomStep:
         made_of = self._class_at(step.implementation or "")
         try:
-            made: OwnStep = made_of(config, ports)
+            made: CustomStep = made_of(config, ports)
         # A constructor of the deployment may raise anything, `SystemExit` too; it awaits nothing that is cancelled.
         except BaseException as problem:
             message = f"{step.implementation} can't be constructed: {_shown(problem)}"

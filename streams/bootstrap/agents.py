@@ -30,7 +30,7 @@ from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
-from agents.retrieval.retrieve import Retrieve, SearchWithOwnSteps
+from agents.retrieval.retrieve import Retrieve, SearchWithCustomSteps
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.interaction_reader import AssessStability
@@ -113,7 +113,7 @@ class BuildAgents:
         intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
         drill_down = DrillDown(intend, stores.categories, memories) if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
-        retrieve = SearchWithOwnSteps(
+        retrieve = SearchWithCustomSteps(
             Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),
             active,
         )
@@ -177,7 +177,7 @@ class BuildAgents:
         run_limits = self._steps.refresh_limits(active)
         return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits, run_limits)
 
-    def _assemble(self, stores: PartitionStores, retrieve: SearchWithOwnSteps, active: ActivePipelines) -> Assemble:
+    def _assemble(self, stores: PartitionStores, retrieve: SearchWithCustomSteps, active: ActivePipelines) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
         return Assemble(
             stores.words,

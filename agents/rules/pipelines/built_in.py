@@ -1,4 +1,4 @@
-"""The built-in steps of the three pipelines in their order, their settings, and the places of own steps. Pure.
+"""The built-in steps of the three pipelines in their order, their settings, and the places of custom steps. Pure.
 
 Kafka is the runner: steps of one pipeline run in the consumers of several topics, and no step is a topic of its own. A
 setting that is None is the deployment's.
@@ -191,8 +191,8 @@ DEFAULT_TOPOLOGY = Topology(memorize=_placed(MEMORIZE), retrieve=_placed(RETRIEV
 assert tuple(Topology.model_fields) == PIPELINE_NAMES
 
 
-def own_steps(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
-    """Yield the enabled own steps in their order, each with the built-in step behind or instead of which it runs."""
+def custom_steps(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
+    """Yield the enabled custom steps in their order, each with the built-in step behind or instead of which it runs."""
     anchor = ""
     for step in topology.steps():
         anchor = step.step_id if step.step_id in BUILT_IN else anchor
@@ -201,13 +201,13 @@ def own_steps(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
 
 
 def steps_not_to_skip(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
-    """Yield the own steps, with their places, whose failure rejects the turn or the request."""
-    for place, step in own_steps(topology):
+    """Yield the custom steps, with their places, whose failure rejects the turn or the request."""
+    for place, step in custom_steps(topology):
         default = "reject" if BUILT_IN[place].opens in REJECTING_PLACES else "skip"
         if (step.config.get("on_failure") or default) == "reject":
             yield place, step
 
 
-def has_own_at(topology: Topology, place: str) -> bool:
-    """True if own steps run there."""
-    return any(opened == place for opened, _ in own_steps(topology))
+def has_custom_at(topology: Topology, place: str) -> bool:
+    """True if custom steps run there."""
+    return any(opened == place for opened, _ in custom_steps(topology))

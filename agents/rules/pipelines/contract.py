@@ -26,7 +26,7 @@ def refuse(rule: Rule, message: str) -> Rejected:
 CAPABILITIES = frozenset({"language_model", "vector_search", "writes"})
 
 OWN_CAPABILITIES = frozenset({"language_model"})
-"""Capabilities that a deployment's own step can have: what it writes is what it returns."""
+"""Capabilities that a custom step can have: what it writes is what it returns."""
 
 INITIAL_STATE: Mapping[str, frozenset[str]] = {
     "memorize": frozenset({"record"}),
@@ -43,7 +43,7 @@ SEAMS: Mapping[str, frozenset[str]] = {
     "hits": frozenset({"query", "hits"}),
     "turns": frozenset({"scope", "turns"}),
 }
-"""By what own steps may replace at a place, what they may have there."""
+"""By what custom steps may replace at a place, what they may have there."""
 
 
 class NoConfig(BaseModel, extra="forbid", frozen=True):
@@ -55,9 +55,9 @@ class StepContract:
     """A step as its pipeline sees it.
 
     `role` selects the language model profile where none is configured. `optional` is used where it is there. `opens`
-    names the part of the state that own steps after this one may replace; None: no own step runs between this step and
-    the next. `is_fixed`: it can be neither switched off nor replaced, as acknowledgement and order depend on it.
-    `is_off`: the pipelines of the release have it switched off.
+    names the part of the state that custom steps after this one may replace; None: no custom step runs between this
+    step and the next. `is_fixed`: it can be neither switched off nor replaced, as acknowledgement and order depend on
+    it. `is_off`: the pipelines of the release have it switched off.
     """
 
     step_id: str
@@ -85,8 +85,8 @@ DEFAULT_TIMEOUT_S = 5.0
 MAX_TIMEOUT_S = 60.0
 
 
-class OwnStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Settings of every own step: its time limit in seconds, and what happens when it fails (None: as its place says).
+class CustomStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Settings of every custom step: time limit in seconds, and what happens when it fails (None: as its place says).
 
     What changes a turn before it is stored, or its items, must not be skipped by chance; a search can do without.
     """
@@ -98,12 +98,12 @@ class OwnStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
 REJECTING_PLACES = frozenset({"turn", "items"})
 
 
-def on_failure_of(config: OwnStepConfig, produces: str) -> OnFailure:
+def on_failure_of(config: CustomStepConfig, produces: str) -> OnFailure:
     """Return what happens when a step fails that produces this."""
     return config.on_failure or ("reject" if produces in REJECTING_PLACES else "skip")
 
 
-def own_contract(step_id: str, implementation: str, installed: Any) -> StepContract:
+def custom_contract(step_id: str, implementation: str, installed: Any) -> StepContract:
     """Return the contract that a class states. Raises Rejected with the rule `unknown_class` if it states none."""
     stated = {name: getattr(installed, name, None) for name in ("role", "requires", "produces", "capabilities")}
     role = stated.pop("role")
@@ -128,12 +128,12 @@ def _config_of(implementation: str, installed: Any) -> type[BaseModel]:
     """Return the settings of a class, its own `Config` and those of every step."""
     config = getattr(installed, "Config", None)
     if config is None:
-        return OwnStepConfig
+        return CustomStepConfig
     if not (isinstance(config, type) and issubclass(config, BaseModel)):
         raise refuse("unknown_class", f"{implementation}: `Config` is a Pydantic model")
-    if taken := sorted(set(config.model_fields) & set(OwnStepConfig.model_fields)):
+    if taken := sorted(set(config.model_fields) & set(CustomStepConfig.model_fields)):
         raise refuse("unknown_class", f"{implementation}: `Config` has {taken[0]}, which every step has")
-    return create_model("Config", __base__=(OwnStepConfig, config))
+    return create_model("Config", __base__=(CustomStepConfig, config))
 
 
 def is_private(state: Mapping[str, Any]) -> bool:

@@ -83,9 +83,9 @@ def shipped_revision() -> Revision:
 
 
 def in_this_release(topology: Topology) -> Topology:
-    """Return a topology of another release with the built-in steps of this one, own steps where they were."""
+    """Return a topology of another release with the built-in steps of this one, custom steps where they were."""
     for name in PIPELINE_NAMES:
-        # The released steps, each as stored and followed by the own steps that stood behind it.
+        # The released steps, each as stored and followed by the custom steps that stood behind it.
         stored, released = topology.of(name), DEFAULT_TOPOLOGY.of(name)
         behind: dict[str, list[PlacedStep]] = {}
         anchor = released[0].step_id

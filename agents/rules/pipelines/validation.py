@@ -1,4 +1,4 @@
-"""Validate a topology before it counts, check what own steps return, and show pipelines to commands. Pure.
+"""Validate a topology before it counts, check what custom steps return, and show pipelines to commands. Pure.
 
 Raises Rejected with the rule that is broken. What it accepts can be run by a worker with the same profiles, templates
 and installed classes. A wrong product is a failure of its step: it reaches nothing that the step was not given, such as
@@ -33,7 +33,7 @@ class Available:
     templates: Mapping[str, frozenset[str]] | None = None
 
 
-def check_topology(topology: Topology, own_contract: ContractOf, available: Available) -> None:
+def check_topology(topology: Topology, custom_contract: ContractOf, available: Available) -> None:
     """Raise Rejected unless the topology is valid."""
     for pipeline in PIPELINE_NAMES:
         steps = topology.of(pipeline)
@@ -48,18 +48,18 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
                 raise refuse("wrong_pipeline", f"{step.step_id} is no step of {pipeline}")
             if step.step_id not in BUILT_IN and step.implementation is None:
                 raise refuse("unknown_step", f"{step.step_id} is no built-in step and has no class")
-        _check_flow(pipeline, steps, own_contract)
+        _check_flow(pipeline, steps, custom_contract)
         for step in steps:
-            _check_config(step, contract_of(step, own_contract), available)
+            _check_config(step, contract_of(step, custom_contract), available)
 
 
-def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
+def contract_of(step: PlacedStep, custom_contract: ContractOf) -> StepContract:
     """Return the contract of a step: a built-in one, or that of its class."""
-    return BUILT_IN[step.step_id] if step.implementation is None else own_contract(step)
+    return BUILT_IN[step.step_id] if step.implementation is None else custom_contract(step)
 
 
-def _check_flow(pipeline: str, steps: Sequence[PlacedStep], own_contract: ContractOf) -> None:
-    """Each step has what it requires from the steps before it, and own steps stand where one can run."""
+def _check_flow(pipeline: str, steps: Sequence[PlacedStep], custom_contract: ContractOf) -> None:
+    """Each step has what it requires from the steps before it, and custom steps stand where one can run."""
     state = INITIAL_STATE[pipeline]
     seam: str | None = None
     for step in steps:
@@ -67,12 +67,12 @@ def _check_flow(pipeline: str, steps: Sequence[PlacedStep], own_contract: Contra
         if built_in is not None:
             seam = built_in.opens
         if step.implementation is not None:
-            _check_own(step, contract_of(step, own_contract), built_in, seam)
+            _check_custom(step, contract_of(step, custom_contract), built_in, seam)
         elif built_in is not None and built_in.is_fixed and not step.enabled:
             raise refuse("step_is_fixed", f"{step.step_id} can't be switched off: order and storage depend on it")
         if not step.enabled:
             continue
-        contract = contract_of(step, own_contract)
+        contract = contract_of(step, custom_contract)
         if missing := contract.requires - state:
             raise refuse(
                 "missing_requirement",
@@ -81,14 +81,14 @@ def _check_flow(pipeline: str, steps: Sequence[PlacedStep], own_contract: Contra
         state |= contract.produces
 
 
-def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract | None, seam: str | None) -> None:
+def _check_custom(step: PlacedStep, contract: StepContract, replaced: StepContract | None, seam: str | None) -> None:
     if replaced is not None and not replaced.is_replaceable:
         raise refuse("not_replaceable", f"no class can take the place of {step.step_id}")
     if seam is None:
         anchors = ", ".join(
             name for name, contract in BUILT_IN.items() if contract.pipeline == step.pipeline and contract.opens
         )
-        raise refuse("no_place", f"no own step can run there; insert it after one of {anchors}")
+        raise refuse("no_place", f"no custom step can run there; insert it after one of {anchors}")
     if unknown := contract.requires - SEAMS[seam]:
         has = ", ".join(sorted(SEAMS[seam]))
         raise refuse(
@@ -98,7 +98,7 @@ def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract 
     if contract.produces != {seam}:
         raise refuse("undeclared_product", f"a step at this place produces {seam}, and says so in `produces`")
     if refused := contract.capabilities - OWN_CAPABILITIES:
-        raise refuse("capability_unavailable", f"an own step can't have {', '.join(sorted(refused))}")
+        raise refuse("capability_unavailable", f"a custom step can't have {', '.join(sorted(refused))}")
 
 
 def _check_config(step: PlacedStep, contract: StepContract, available: Available) -> None:
@@ -129,10 +129,10 @@ def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:
 
 
 MAX_OWN_ITEMS = 1000
-"""Items of one turn that an own step may return; the rules find some hundred in the longest text."""
+"""Items of one turn that a custom step may return; the rules find some hundred in the longest text."""
 
 TURN_IDENTITY = ("scope", "conversation_id", "turn_id", "role", "occurred_at", "mode")
-"""The fields of a turn that an own step leaves as they are."""
+"""The fields of a turn that a custom step leaves as they are."""
 
 
 class WrongProduct(ValueError):
@@ -144,7 +144,7 @@ Check = Callable[[Mapping[str, Any], Any], Any]
 
 
 def product_of(returned: object, produces: str, before: Mapping[str, Any]) -> Any:
-    """Return what counts of the value that an own step returned. Raises WrongProduct."""
+    """Return what counts of the value that a custom step returned. Raises WrongProduct."""
     if not isinstance(returned, Mapping) or set(returned) != {produces}:
         shown = sorted(map(str, returned)) if isinstance(returned, Mapping) else type(returned).__name__
         raise WrongProduct(f"it returned {shown} and not a mapping with exactly {produces!r}")
@@ -211,14 +211,14 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def build_pipeline_view(revision: Revision, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
+def build_pipeline_view(revision: Revision, custom_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
     """Return a revision with all of its steps. A class that is not installed any more has no contract."""
     pipelines: dict[str, list[dict[str, Any]]] = {name: [] for name in PIPELINE_NAMES}
     for name in PIPELINE_NAMES:
         for step in revision.topology.of(name):
             shown: dict[str, Any] = {**step.model_dump(mode="json"), "built_in": step.implementation is None}
             try:
-                contract = contract_of(step, own_contract)
+                contract = contract_of(step, custom_contract)
             except Rejected:
                 pipelines[name].append({**shown, "installed": False})
                 continue

@@ -1,6 +1,6 @@
-"""The pipelines of one revision, ready to run: configurations are parsed, and own steps are constructed.
+"""The pipelines of one revision, ready to run: configurations are parsed, and custom steps are constructed.
 
-Enters: a revision and the installed classes. Leaves: settings of built-in steps, and what own steps make of a state.
+Enters: a revision and the installed classes. Leaves: settings of built-in steps, and what custom steps make of a state.
 Guaranteed: a step that raises, hangs or returns what it did not declare costs its turn or question an error or a
 warning, and no other one anything.
 """
@@ -18,9 +18,9 @@ from pydantic import BaseModel
 
 from agents.ports import run_timer
 from agents.ports.models import LanguageModel
-from agents.ports.pipelines import InstalledSteps, OwnResult, OwnStep, StepPorts
-from agents.rules.pipelines.built_in import BUILT_IN, own_steps, steps_not_to_skip
-from agents.rules.pipelines.contract import OwnStepConfig, StepContract, is_private, on_failure_of, refuse
+from agents.ports.pipelines import CustomResult, CustomStep, InstalledSteps, StepPorts
+from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, steps_not_to_skip
+from agents.rules.pipelines.contract import CustomStepConfig, StepContract, is_private, on_failure_of, refuse
 from agents.rules.pipelines.validation import WrongProduct, contract_of, product_of, read_config
 from schemas.failures import Rejected
 from schemas.messages.replies import ReplyWarning
@@ -35,20 +35,20 @@ ModelOf = Callable[[str], LanguageModel]
 Made = TypeVar("Made")
 
 
-class _Own(NamedTuple):
-    """An own step, constructed."""
+class _RunnableStep(NamedTuple):
+    """A custom step, constructed."""
 
     placed: PlacedStep
     contract: StepContract
-    config: OwnStepConfig
-    call: OwnStep
+    config: CustomStepConfig
+    call: CustomStep
 
 
 class RevisionPipelines:
     """Implements `agents.ports.pipelines.ActivePipelines` for one revision."""
 
     def __init__(self, revision: Revision, installed: InstalledSteps, model_of: ModelOf | None = None) -> None:
-        """Construct the own steps: code of the deployment, to be run `beside_event_loop`.
+        """Construct the custom steps: code of the deployment, to be run `beside_event_loop`.
 
         Raises Rejected if the revision names a class that is not installed here.
         """
@@ -63,9 +63,9 @@ class RevisionPipelines:
         self._configs = {
             placed.step_id: read_config(placed, contract_of(placed, installed.contract)) for placed in steps
         }
-        self._own: dict[str, list[_Own]] = {}
-        for place, step in own_steps(revision.topology):
-            self._own.setdefault(place, []).append(self._constructed(step))
+        self._custom: dict[str, list[_RunnableStep]] = {}
+        for place, step in custom_steps(revision.topology):
+            self._custom.setdefault(place, []).append(self._constructed(step))
 
     def is_on(self, step_id: str) -> bool:
         return step_id in self._on
@@ -73,8 +73,8 @@ class RevisionPipelines:
     def config(self, step_id: str) -> BaseModel:
         return self._configs[step_id]
 
-    def has_own(self, place: str) -> bool:
-        return place in self._own or place in self._refused
+    def has_custom(self, place: str) -> bool:
+        return place in self._custom or place in self._refused
 
     def awaits(self, step_id: str) -> bool:
         return step_id in self._awaited
@@ -84,8 +84,8 @@ class RevisionPipelines:
 
         Guaranteed: no language model gets a text that it would not get by that topology. Off is each step that is off
         there, and each that asks a model and is not there, is replaced there, or has another profile there. Nothing
-        passes a place that lacks an own step that must not be skipped: the worker would store, or show, what that step
-        keeps out.
+        passes a place that lacks a custom step that must not be skipped: the worker would store, or show, what that
+        step keeps out.
         """
         running = self.revision.topology
         built_in = {placed.step_id for placed in wanted.steps() if placed.enabled and placed.implementation is None}
@@ -95,28 +95,30 @@ class RevisionPipelines:
             for step, contract in BUILT_IN.items()
             if _may_ask_model(contract) and (step not in built_in or _profile(step, running) != _profile(step, wanted))
         }
-        there = [*own_steps(wanted)]
+        there = [*custom_steps(wanted)]
         kept = {
             place: [
-                own_step
-                for own_step in steps
-                if own_step.placed.step_id not in off
-                and ("language_model" not in own_step.contract.capabilities or (place, own_step.placed) in there)
+                custom_step
+                for custom_step in steps
+                if custom_step.placed.step_id not in off
+                and ("language_model" not in custom_step.contract.capabilities or (place, custom_step.placed) in there)
             ]
-            for place, steps in self._own.items()
+            for place, steps in self._custom.items()
         }
-        own = {place: steps for place, steps in kept.items() if steps}
+        custom = {place: steps for place, steps in kept.items() if steps}
         on = self._on - off - other_model
-        running_own = {
-            (place, own_step.placed.step_id, own_step.placed.implementation) for place in own for own_step in own[place]
+        running_custom = {
+            (place, step.placed.step_id, step.placed.implementation)
+            for place, steps in custom.items()
+            for step in steps
         }
         refused = {
             place: f"{placed.step_id} must not be skipped: {problem}"
             for place, placed in steps_not_to_skip(wanted)
-            if (place, placed.step_id, placed.implementation) not in running_own
+            if (place, placed.step_id, placed.implementation) not in running_custom
         }
         less = copy(self)
-        less._on, less._own, less._awaited, less._refused = on, own, frozenset(built_in - on), refused  # noqa: SLF001
+        less._on, less._custom, less._awaited, less._refused = on, custom, frozenset(built_in - on), refused  # noqa: SLF001
         return less
 
     @property
@@ -124,12 +126,12 @@ class RevisionPipelines:
         """The places that nothing passes, each with the reason."""
         return self._refused
 
-    async def run_own(self, place: str, state: Mapping[str, Any]) -> OwnResult:
+    async def run_custom(self, place: str, state: Mapping[str, Any]) -> CustomResult:
         if place in self._refused:
             raise Rejected("unavailable", self._refused[place])
         produces = BUILT_IN[place].opens or ""
         value, warnings = state.get(produces), []
-        for step in self._own.get(place, ()):
+        for step in self._custom.get(place, ()):
             before = {**state, produces: value}
             if "language_model" in step.contract.capabilities and is_private(before):
                 continue
@@ -141,21 +143,21 @@ class RevisionPipelines:
                     raise
                 # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
                 # exceptions may have texts of memories: the log of the worker names the step and the kind.
-                log.warning("own step failed", step=step.contract.step_id, problem=type(problem).__name__)
+                log.warning("custom step failed", step=step.contract.step_id, problem=type(problem).__name__)
                 warnings.append(_warning_of(step, produces, problem))
-        return OwnResult(value, warnings)
+        return CustomResult(value, warnings)
 
-    def own_steps(self, place: str) -> Sequence[PlacedStep]:
-        """Return the own steps of a place, with classes and configurations."""
-        return [own_step.placed for own_step in self._own.get(place, ())]
+    def custom_steps(self, place: str) -> Sequence[PlacedStep]:
+        """Return the custom steps of a place, with classes and configurations."""
+        return [custom_step.placed for custom_step in self._custom.get(place, ())]
 
-    def _constructed(self, step: PlacedStep) -> _Own:
+    def _constructed(self, step: PlacedStep) -> _RunnableStep:
         contract, config = self._installed.contract(step), self._configs[step.step_id]
-        assert isinstance(config, OwnStepConfig)
+        assert isinstance(config, CustomStepConfig)
         has_model = "language_model" in contract.capabilities
         model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
         call = self._installed.build(step, config, StepPorts(model))
-        return _Own(step, contract, config, call)
+        return _RunnableStep(step, contract, config, call)
 
 
 def _may_ask_model(contract: StepContract) -> bool:
@@ -198,12 +200,12 @@ async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, problem)
 
-    threading.Thread(target=run, name="own steps", daemon=True).start()
+    threading.Thread(target=run, name="custom steps", daemon=True).start()
     async with asyncio.timeout(limit_s):
         return await made
 
 
-async def _produced(step: _Own, produces: str, before: Mapping[str, Any]) -> Any:
+async def _produced(step: _RunnableStep, produces: str, before: Mapping[str, Any]) -> Any:
     given = {name: before[name] for name in step.contract.requires}
     async with asyncio.timeout(step.config.timeout_s):
         if inspect.iscoroutinefunction(step.call) or inspect.iscoroutinefunction(type(step.call).__call__):
@@ -221,7 +223,7 @@ def _is_cancelled(problem: BaseException) -> bool:
     )
 
 
-def _warning_of(step: _Own, produces: str, problem: BaseException) -> ReplyWarning:
+def _warning_of(step: _RunnableStep, produces: str, problem: BaseException) -> ReplyWarning:
     """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
     if isinstance(problem, TimeoutError):
         reason = f"it did not end within {step.config.timeout_s} s"

@@ -1,9 +1,9 @@
 """The pipelines in force in this worker: those of the current revision, and of earlier ones where a record asks.
 
 Guaranteed: a revision is in force only if all that it names is here: classes, profiles, templates. Otherwise the last
-one before it that can run is in force, which is that of the release if there is no other. What own steps of the refused
-one must see is not handled without them then, and no language model gets a text that it would not get by the refused
-one.
+one before it that can run is in force, which is that of the release if there is no other. What custom steps of the
+refused one must see is not handled without them then, and no language model gets a text that it would not get by the
+refused one.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from agents.ports.pipelines import InstalledSteps, OwnStep, StepPorts
-from agents.rules.pipelines.built_in import has_own_at, own_steps
+from agents.ports.pipelines import CustomStep, InstalledSteps, StepPorts
+from agents.rules.pipelines.built_in import custom_steps, has_custom_at
 from agents.rules.pipelines.contract import StepContract, refuse
 from agents.rules.pipelines.editing import shipped_revision
 from agents.rules.pipelines.validation import Available, build_pipeline_view, check_topology
@@ -26,7 +26,7 @@ from streams.flow.pipelines.history import PipelineHistory
 log = structlog.get_logger()
 
 INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
-"""The built-in steps after which own steps may change a turn, and its items, before they are stored."""
+"""The built-in steps after which custom steps may change a turn, and its items, before they are stored."""
 
 EDIT_IMPORT_S = 8.0
 """Time limit of an import, and of construction, that an edit waits for: callers over HTTP wait 10 s by default."""
@@ -67,15 +67,15 @@ class Pipelines:
         self.refused: RefusedRevision | None = None
         """The revision that counts, if another one is in force because this worker can't run it."""
         self.have_prepared_turns = False
-        """True if own steps change turns, or have done so in any revision."""
+        """True if custom steps change turns, or have done so in any revision."""
         self._earlier: dict[int, RevisionPipelines | None] = {}
         self._blocking: list[list[tuple[str, PlacedStep]]] = []
-        """Own steps of revisions whose construction has not ended."""
+        """Custom steps of revisions whose construction has not ended."""
 
     async def start(self) -> None:
         """Put the revision in force that was read last, and from now on each one that is read."""
         every = self.history.latest(self.history.current().number + 1)
-        self.have_prepared_turns = any(has_own_at(revision.topology, INGEST) for revision in every)
+        self.have_prepared_turns = any(has_custom_at(revision.topology, INGEST) for revision in every)
         await self._switch(self.history.current())
         self.history.on_changed = self._switch
 
@@ -139,8 +139,8 @@ class Pipelines:
         self, revision: Revision, make: Callable[[], RevisionPipelines], limit_s: float, *, again: bool
     ) -> RevisionPipelines:
         """Call `make` within the limit. Raises Rejected, without `again` at once for what has blocked."""
-        own = [*own_steps(revision.topology)]
-        blocked = refuse("unknown_class", f"the construction of its own steps did not end within {limit_s:g} s")
+        own = [*custom_steps(revision.topology)]
+        blocked = refuse("unknown_class", f"the construction of its custom steps did not end within {limit_s:g} s")
         if own in self._blocking and not again:
             raise blocked
         try:
@@ -162,7 +162,7 @@ class Pipelines:
             reason = f"revision {revision.number} of the pipelines can't run here: {message}"
             active = (await self._last_before(revision)).instead_of(revision.topology, reason)
         self.current, self.refused, self.switches = active, refused, self.switches + 1
-        self.have_prepared_turns = self.have_prepared_turns or self.current.has_own(INGEST)
+        self.have_prepared_turns = self.have_prepared_turns or self.current.has_custom(INGEST)
         if refused is None:
             log.info("pipelines switched", revision=revision.number, hash=revision.hash[:12], author=revision.author)
             return
@@ -192,7 +192,7 @@ class Pipelines:
 
 
 class NothingInstalled:
-    """Implements `agents.ports.pipelines.InstalledSteps` of a deployment without own steps."""
+    """Implements `agents.ports.pipelines.InstalledSteps` of a deployment without custom steps."""
 
     async def load(self, _topology: Topology, _limit_s: float, *, again: bool = True) -> None:
         """Import nothing."""
@@ -201,7 +201,7 @@ class NothingInstalled:
         """Refuse: there is no class."""
         raise refuse("unknown_class", f"{step.implementation} is not installed")
 
-    def build(self, step: PlacedStep, _config: BaseModel, _ports: StepPorts) -> OwnStep:
+    def build(self, step: PlacedStep, _config: BaseModel, _ports: StepPorts) -> CustomStep:
         """Refuse likewise."""
         raise refuse("unknown_class", f"{step.implementation} is not installed")
 

@@ -167,7 +167,7 @@ def _turn(turn: Turn) -> Short:
         "role": turn.role,
         "mode": _names(turn.mode),
         "resources": len(turn.resources) or None,
-        # Never its text, which own steps may change before it is stored: the memory has what is left of it.
+        # Never its text, which custom steps may change before it is stored: the memory has what is left of it.
         "content_chars": len(turn.content),
     }
 

@@ -159,7 +159,7 @@ class AnswerQuery:
     async def _hits(
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        """Decide the query, search by it, and have models and own steps order what is found for it."""
+        """Decide the query, search by it, and have models and custom steps order what is found for it."""
         search = self._searcher(record, options)
         warnings: tuple[ReplyWarning, ...] = ()
         if agents.retrieve.changes_query:
@@ -174,7 +174,7 @@ class AnswerQuery:
             found = await self._with_models(agents, request, search, lambda: self._own_writes.time_left(options))
         else:
             found = await search(agents.retrieve.answer, request)
-        return await self._with_own_steps(agents, _warned(found, warnings), request)
+        return await self._with_custom_steps(agents, _warned(found, warnings), request)
 
     async def _retrieved(
         self, answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest, record: Record, options: ReplyOptions
@@ -203,8 +203,10 @@ class AnswerQuery:
         return search
 
     @staticmethod
-    async def _with_own_steps(agents: RetrievalAgents, found: HandlerResult, request: RetrieveRequest) -> HandlerResult:
-        """Run own steps that stand behind or instead of the model's order."""
+    async def _with_custom_steps(
+        agents: RetrievalAgents, found: HandlerResult, request: RetrieveRequest
+    ) -> HandlerResult:
+        """Run custom steps that stand behind or instead of the model's order."""
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
             return found
         result, warnings = await agents.retrieve.ordered(request, found.answer.result)

@@ -1,4 +1,4 @@
-"""Own steps of the deployment before a turn is stored: they may change its text, and its items.
+"""Custom steps of the deployment before a turn is stored: they may change its text, and its items.
 
 Enters: a turn as published. Leaves: the turn that is stored, and its items if they differ from what the rules find.
 Guaranteed: the turn keeps its identity, which is that of the published one; a turn that is published again after the
@@ -92,7 +92,7 @@ class PrepareTurns:
         if not self._reads_items(active):
             return await self.read_text(memory, understanding) if is_large else None
         found = await self._found(memory, understanding, active, is_large=is_large)
-        own = await active.run_own(EXTRACT_ITEMS, {"memory": memory, "items": found})
+        own = await active.run_custom(EXTRACT_ITEMS, {"memory": memory, "items": found})
         return ReadText(ReadSource.of(memory), understanding, cast("list[ExtractedItem]", own.value))
 
     async def _found(
@@ -107,7 +107,7 @@ class PrepareTurns:
     async def _as_before(self, turn: Turn, known: Memory) -> Turn | None:
         """Return the turn as the revision that made a memory prepared it; None if that can't be told any more."""
         then = await self.pipelines.at(known.revision)
-        if then is None or then.own_steps(INGEST) == self.pipelines.current.own_steps(INGEST):
+        if then is None or then.custom_steps(INGEST) == self.pipelines.current.custom_steps(INGEST):
             return None
         try:
             return await _prepared(turn, then)
@@ -116,10 +116,10 @@ class PrepareTurns:
 
     @staticmethod
     def _reads_items(active: ActivePipelines) -> bool:
-        return active.has_own(EXTRACT_ITEMS) or not active.is_on(EXTRACT_ITEMS)
+        return active.has_custom(EXTRACT_ITEMS) or not active.is_on(EXTRACT_ITEMS)
 
 
 async def _prepared(turn: Turn, active: ActivePipelines) -> Turn:
-    if not active.has_own(INGEST):
+    if not active.has_custom(INGEST):
         return turn
-    return cast("Turn", (await active.run_own(INGEST, {"turn": turn})).value)
+    return cast("Turn", (await active.run_custom(INGEST, {"turn": turn})).value)

@@ -195,7 +195,7 @@ class RefreshRun:
         try:
             read = await self._prepare.items(turn)
         except Rejected as problem:
-            log.warning("own step refuses a turn", problem=problem.code, partition=self._partition)
+            log.warning("custom step refuses a turn", problem=problem.code, partition=self._partition)
             self._tally.failed += 1
             return False
         items = extract_items(turn) if read is None else read.items

@@ -79,7 +79,7 @@ class RememberTurns:
     ) -> None:
         """Many items are written in slices that give way to the requests of `foreground`.
 
-        `prepare` runs the deployment's own steps; None: those of the release alone. `recent` keeps what is published.
+        `prepare` runs custom steps; None: the steps of the release alone. `recent` keeps what is published.
         """
         self._recent = recent
         self._foreground = foreground
@@ -152,7 +152,7 @@ class RememberEvents:
         prepare: PrepareTurns | None = None,
         recent: RecentEvents | None = None,
     ) -> None:
-        """Without `has_vector` reported vectors are not verified; `prepare` runs own steps on items.
+        """Without `has_vector` reported vectors are not verified; `prepare` runs custom steps on items.
 
         `recent` keeps what is published.
         """
@@ -218,9 +218,9 @@ class RememberEvents:
     async def _read(
         self, event: Understood | Reread, record: Record
     ) -> tuple[Understood | Reread | None, ReadText | None]:
-        """Read the items of a long text and a model's answer beside the event loop, and run own steps on them.
+        """Read the items of a long text and a model's answer beside the event loop, and run custom steps on them.
 
-        Where an own step fails the answer counts without items: asked again, the model would answer the same. A turn
+        Where a custom step fails the answer counts without items: asked again, the model would answer the same. A turn
         that had been understood before keeps those that it has.
         """
         memory = self._stores.memories.get(record.partition, event.memory_id)

@@ -16,7 +16,7 @@ from modestream_client.hits import Hit
 
 from agents.ports.run_timer import step
 from agents.retrieval.model_steps import NO_MODEL, JudgeLayers, LocalRerank, NoModelAnswer, Rerank
-from agents.retrieval.retrieve import SearchWithOwnSteps
+from agents.retrieval.retrieve import SearchWithCustomSteps
 from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
@@ -43,7 +43,7 @@ Search = Callable[[Callable[[RetrieveRequest], Awaitable[Any]], RetrieveRequest]
 class RetrievalAgents:
     """The agents of a partition that answer questions."""
 
-    retrieve: SearchWithOwnSteps
+    retrieve: SearchWithCustomSteps
     rerank: Rerank
     local_rerank: LocalRerank
     judge_layers: JudgeLayers

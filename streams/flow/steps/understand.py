@@ -1,4 +1,4 @@
-"""Have a language model understand a turn: its answer after the deployment's own steps, as a part of the turn's run."""
+"""Have a language model understand a turn: its answer after custom steps, as a part of the turn's run."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,18 +25,18 @@ async def understood_turn(
     with timed_part(ctx.runs, "understand", turn, partition, job_id) as part:
         with step(UNDERSTAND):
             event = await ask()
-        event = await _with_own_steps(event, turn, ctx.pipelines)
+        event = await _with_custom_steps(event, turn, ctx.pipelines)
         part.outcome = _outcome(event, job_id)
     return event
 
 
-async def _with_own_steps(event: Understood, memory: Memory, pipelines: Pipelines) -> Understood:
-    """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
+async def _with_custom_steps(event: Understood, memory: Memory, pipelines: Pipelines) -> Understood:
+    """Return the answer after custom steps; without one where a step fails: asked again, it would fail again."""
     active = await pipelines.at(event.revision)
-    if active is None or event.found is None or not active.has_own(UNDERSTAND):
+    if active is None or event.found is None or not active.has_custom(UNDERSTAND):
         return event
     try:
-        own = await active.run_own(UNDERSTAND, {"memory": memory, "understanding": event.found})
+        own = await active.run_custom(UNDERSTAND, {"memory": memory, "understanding": event.found})
     except Rejected:
         return event.model_copy(update={"found": None})
     return event.model_copy(update={"found": own.value})

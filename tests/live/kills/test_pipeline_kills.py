@@ -7,11 +7,11 @@ from typing import Any
 from modestream_client import MemoryClient
 
 from schemas.state.policies import OPERATOR
-from tests.builders.own_steps import STAMP
+from tests.builders.custom_steps import STAMP
 from tests.worlds.live.flow import USERS, Flow, FlowTurn
 from tests.worlds.live.processes import Deployment
 
-STEPS = "tests.builders.own_steps"
+STEPS = "tests.builders.custom_steps"
 EDITS: list[dict[str, Any]] = [
     {"op": "insert_after", "at": "memorize.ingest", "step_id": "memorize.stamp", "implementation": f"{STEPS}.Stamp"},
     {"op": "replace", "step_id": "retrieve.rerank", "implementation": f"{STEPS}.Reverse"},

@@ -21,7 +21,7 @@ async def test_worker_serves_without_a_missing_class_and_the_command_line_rolls_
         exits = {**INSERT, "implementation": "unittest.__main__.main"}
         with pytest.raises(MemoryServiceError, match="SystemExit"):
             await client.command("edit_pipeline", {"edits": [exits], "dry_run": True})
-        reverse = {**INSERT, "implementation": "tests.builders.own_steps.Reverse"}
+        reverse = {**INSERT, "implementation": "tests.builders.custom_steps.Reverse"}
         assert (await client.command("edit_pipeline", {"edits": [reverse]}))["revision"] == 1
         await worker.kill()
         deployment.more["PIPELINE_PACKAGES"] = "[]"

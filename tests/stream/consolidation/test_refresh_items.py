@@ -176,9 +176,9 @@ async def test_run_has_the_step_and_its_calls_are_in_runs_of_their_turns(tmp_pat
     assert sum(call["tokens_in"] + call["tokens_out"] for call in asked) == 2 * TURNS
 
 
-async def test_own_steps_behind_it_narrow_the_turns_of_a_run(tmp_path: Path) -> None:
+async def test_custom_steps_behind_it_narrow_the_turns_of_a_run(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path).running() as pipeline:
-        own = {"step_id": "evolve.days", "implementation": "tests.builders.own_steps.NothingOfMonday"}
+        own = {"step_id": "evolve.days", "implementation": "tests.builders.custom_steps.NothingOfMonday"}
         before_summaries = {"op": "insert_before", "at": "evolve.summarise", **own}
         assert (await edit(pipeline, before_summaries))["status"] == "ok"
         for day in ("Monday", "Tuesday", "Wednesday", "Thursday"):

@@ -266,7 +266,7 @@ async def test_steps_of_the_deployment_take_part_when_turns_are_read_again(tmp_p
         before = await state(pipeline)
         assert before["items"]
         step = {"op": "insert_after", "at": "memorize.extract_items", "step_id": "memorize.long_items"}
-        own = {"implementation": "tests.builders.own_steps.LongItemsOnly", "config": {"at_least": 10_000}}
+        own = {"implementation": "tests.builders.custom_steps.LongItemsOnly", "config": {"at_least": 10_000}}
         assert (await pipeline.command("edit_pipeline", edits=[{**step, **own}]))["status"] == "ok"
         result, _ = await refreshed(pipeline)
         assert set(result["removed"]) == before["items"].keys()

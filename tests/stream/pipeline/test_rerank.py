@@ -10,7 +10,7 @@ import pytest
 
 from schemas.models.language import Prompt
 from streams.flow.steps import answer
-from tests.builders.own_steps import BrokenQuery
+from tests.builders.custom_steps import BrokenQuery
 from tests.fakes.language_model import ONE_PROFILE
 from tests.stream.pipelines.test_editing import edit, insert
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -112,7 +112,7 @@ async def test_turn_forgotten_while_the_model_is_asked_is_in_no_answer(pipeline:
 SYNONYMS = {"words": {"torch?": "lantern?"}}
 
 
-async def test_model_is_shown_the_query_that_own_steps_have_left(pipeline: InMemoryPipeline) -> None:
+async def test_model_is_shown_the_query_that_custom_steps_have_left(pipeline: InMemoryPipeline) -> None:
     await edit(pipeline, insert("retrieve.words", "retrieve.receive", "Synonyms", **SYNONYMS))
     reply = await pipeline.retrieve("where is the torch?", rerank=True)
     [prompt] = pipeline.language.asked

@@ -161,7 +161,7 @@ async def test_a_list_of_runs_holds_up_no_other_command(
     assert await listing == []
 
 
-async def test_own_steps_and_their_revision_are_in_the_record(tmp_path: Path) -> None:
+async def test_custom_steps_and_their_revision_are_in_the_record(tmp_path: Path) -> None:
     world = InMemoryPipeline(tmp_path, run_options=RunOptions(sample=1, texts=True))
     async with world.running() as pipeline:
         await edit(pipeline, REDACT)

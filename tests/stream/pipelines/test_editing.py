@@ -15,7 +15,7 @@ from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message
 
-STEPS = "tests.builders.own_steps"
+STEPS = "tests.builders.custom_steps"
 
 
 def insert(name: str, at: str, cls: str, **config: Any) -> Json:

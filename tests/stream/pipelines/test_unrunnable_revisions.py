@@ -236,11 +236,11 @@ async def test_turns_are_read_by_their_model_once_its_profile_is_there_again(tmp
         assert world.memory("About [[general]].").reading.model == "fast"
 
 
-async def test_own_step_that_a_refused_revision_has_removed_asks_no_model(tmp_path: Path) -> None:
+async def test_custom_step_that_a_refused_revision_has_removed_asks_no_model(tmp_path: Path) -> None:
     world = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
     off = with_config(DEFAULT_TOPOLOGY, UNDERSTAND, enabled=False)
-    order = PlacedStep(step_id="retrieve.order", implementation="tests.builders.own_steps.OrderedByModel")
-    reverse = PlacedStep(step_id="retrieve.turned", implementation="tests.builders.own_steps.Reverse")
+    order = PlacedStep(step_id="retrieve.order", implementation="tests.builders.custom_steps.OrderedByModel")
+    reverse = PlacedStep(step_id="retrieve.turned", implementation="tests.builders.custom_steps.Reverse")
     first = own(own(off, "retrieve.rank", order), "retrieve.rank", reverse)
     await with_revisions(world, first, with_config(off, RERANK, **GONE_TEMPLATE))
     async with world.running():
@@ -315,7 +315,9 @@ async def test_constructor_that_blocks_costs_its_editor_an_error_and_others_noth
     step = insert("retrieve.blocks", "retrieve.rank", "X") | {"implementation": BLOCKS.implementation}
     for dry_run in [True] * 40 + [False]:
         error = (await edit(pipeline, step, dry_run=dry_run))["error"]
-        assert error["message"].startswith("rule unknown_class: the construction of its own steps did not end within")
+        assert error["message"].startswith(
+            "rule unknown_class: the construction of its custom steps did not end within"
+        )
     assert (await said(pipeline, "All is well."))["status"] == "ok"
     assert pipeline.pipeline_log.records == []
 

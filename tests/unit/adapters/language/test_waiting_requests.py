@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import SearchWithOwnSteps
+from agents.retrieval.retrieve import SearchWithCustomSteps
 from agents.rules.answer.drill_down import Layers
 from agents.rules.answer.hits import hit_of
 from schemas.messages.replies import SuccessReply
@@ -57,7 +57,7 @@ async def test_provider_in_trouble_leaves_the_answer_without_it(rig: LanguageMod
     rerank = Rerank(models, prompts.of("rerank"), 20, TIMEOUT_S, by_default=True)
     judge = JudgeLayers(models, prompts.of("suffice"), TIMEOUT_S, by_default=True)
     local = LocalRerank(FakeCrossEncoder(), TIMEOUT_S)
-    agents = RetrievalAgents(cast("SearchWithOwnSteps", retrieve), rerank, local, judge)
+    agents = RetrievalAgents(cast("SearchWithCustomSteps", retrieve), rerank, local, judge)
     scope = {"user_id": "ana"}
     request = RetrieveRequest.model_validate({"scope": scope, "query": "which beta?", "depth": "auto"})
     began = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Modules of own steps that exit, crash or never return are imported by a child process alone."""
+"""Modules of custom steps that exit, crash or never return are imported by a child process alone."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from agents.ports.pipelines import StepPorts
 from agents.rules.pipelines.built_in import DEFAULT_TOPOLOGY
-from agents.rules.pipelines.contract import OwnStepConfig
+from agents.rules.pipelines.contract import CustomStepConfig
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
 from streams.adapters.installed_steps import PythonSteps
@@ -110,7 +110,7 @@ async def test_constructor_that_exits_is_a_refusal(acme: PythonSteps) -> None:
     step = placed("acme.good.Step")
     await acme.load(with_step(step), 30)
     with pytest.raises(Rejected, match="can't be constructed: SystemExit"):
-        acme.build(step, OwnStepConfig(timeout_s=1.0), StepPorts())
+        acme.build(step, CustomStepConfig(timeout_s=1.0), StepPorts())
 
 
 async def test_module_for_which_no_process_can_be_started_is_refused_with_the_reason(

@@ -14,7 +14,7 @@ from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
 from streams.adapters.installed_steps import PythonSteps
 
-STEPS = "tests.builders.own_steps"
+STEPS = "tests.builders.custom_steps"
 INSTALLED = PythonSteps({"tests"})
 AVAILABLE = Available(frozenset({"default", "fast"}), {"retrieve.rerank": frozenset({"rerank-1"})})
 EDITS: TypeAdapter[list[Edit]] = TypeAdapter(list[Edit])
@@ -47,7 +47,7 @@ def test_step_is_inserted_after_and_before() -> None:
     assert names(before) == names(after)
 
 
-def test_own_step_is_removed_and_a_replaced_one_gives_its_place_back() -> None:
+def test_custom_step_is_removed_and_a_replaced_one_gives_its_place_back() -> None:
     inserted = edited(insert("memorize.redact", "memorize.ingest"))
     assert edited({"op": "remove", "step_id": "memorize.redact"}, topology=inserted) == DEFAULT_TOPOLOGY
     replaced = edited({"op": "replace", "step_id": "retrieve.rerank", "implementation": f"{STEPS}.Reverse"})
@@ -112,7 +112,7 @@ def test_order_of_built_in_steps_is_that_of_the_consumers() -> None:
         check_topology(turned, INSTALLED.contract, AVAILABLE)
 
 
-def test_own_step_that_asks_a_model_needs_a_profile() -> None:
+def test_custom_step_that_asks_a_model_needs_a_profile() -> None:
     topic = insert("memorize.topic", "memorize.understand", "WithTopic")
     assert names(edited(topic))[-1] == "topic"
     with pytest.raises(Rejected, match="rule capability_unavailable"):
@@ -165,7 +165,7 @@ def test_built_in_step_that_is_gone_is_left_out_and_settings_stay() -> None:
     assert in_this_release(stored).retrieve == (receive, *rest[:-2], set_up, rest[-1])
 
 
-def test_step_that_a_later_release_has_switched_off_is_off_and_own_steps_keep_their_place() -> None:
+def test_step_that_a_later_release_has_switched_off_is_off_and_custom_steps_keep_their_place() -> None:
     select, refresh, *rest = DEFAULT_TOPOLOGY.evolve
     assert refresh.step_id == "evolve.refresh_items"
     assert refresh.enabled is False

@@ -1,4 +1,4 @@
-"""Own steps of a deployment in the whole pipeline: what they change, and what a failure costs."""
+"""Custom steps of a deployment in the whole pipeline: what they change, and what a failure costs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -95,7 +95,7 @@ async def test_step_that_may_be_skipped_leaves_the_turn_as_it_is(pipeline: InMem
     assert stored(pipeline) == ["please raise"]
 
 
-async def test_items_pass_own_steps_and_replaced_extraction_makes_its_own(pipeline: InMemoryPipeline) -> None:
+async def test_items_pass_custom_steps_and_replaced_extraction_makes_its_own(pipeline: InMemoryPipeline) -> None:
     text = "I live in Lisbon with my family since 2019. I love hiking."
     await said(pipeline, text, "plain")
     await pipeline.topics.settled()
@@ -108,7 +108,7 @@ async def test_items_pass_own_steps_and_replaced_extraction_makes_its_own(pipeli
     own = {
         "op": "replace",
         "step_id": "memorize.extract_items",
-        "implementation": "tests.builders.own_steps.WholeTextAsItem",
+        "implementation": "tests.builders.custom_steps.WholeTextAsItem",
     }
     await edit(pipeline, own)
     await said(pipeline, "Whatever this sentence says, all of it.", "whole")
@@ -116,7 +116,7 @@ async def test_items_pass_own_steps_and_replaced_extraction_makes_its_own(pipeli
     assert "Whatever this sentence says, all of it." in {memory.text for memory in of_origin(pipeline, "extracted")}
 
 
-async def test_query_and_hits_pass_own_steps_in_searches_and_contexts(pipeline: InMemoryPipeline) -> None:
+async def test_query_and_hits_pass_custom_steps_in_searches_and_contexts(pipeline: InMemoryPipeline) -> None:
     for number, text in enumerate(("The lantern is red.", "A lantern was sold yesterday.")):
         await said(pipeline, text, f"t{number}")
     plain = await pipeline.texts("lantern red")
@@ -142,7 +142,7 @@ async def test_class_in_the_place_of_the_models_order_asks_no_model(pipeline: In
     for number, text in enumerate(("The lantern is red.", "A lantern was sold yesterday.")):
         await said(pipeline, text, f"t{number}")
     plain = await pipeline.texts("lantern red")
-    own = {"op": "replace", "step_id": "retrieve.rerank", "implementation": "tests.builders.own_steps.Reverse"}
+    own = {"op": "replace", "step_id": "retrieve.rerank", "implementation": "tests.builders.custom_steps.Reverse"}
     await edit(pipeline, own)
     reply = await pipeline.retrieve("lantern red", rerank=True)
     assert [hit["text"] for hit in reply["result"]["hits"]] == plain[::-1]
@@ -155,7 +155,7 @@ async def understood(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
         yield running
 
 
-async def test_own_step_with_a_model_changes_what_was_understood(understood: InMemoryPipeline) -> None:
+async def test_custom_step_with_a_model_changes_what_was_understood(understood: InMemoryPipeline) -> None:
     await edit(understood, insert("memorize.topic", "memorize.understand", "WithTopic"))
     await said(understood, "About [[general]].")
     await understood.until(lambda: understood.memory("About [[general]].").reading.status == "model")
@@ -165,7 +165,7 @@ async def test_own_step_with_a_model_changes_what_was_understood(understood: InM
     assert [prompt.version for prompt in understood.language.asked] == ["understand-2", "topic-1"]
 
 
-async def test_own_step_asks_no_model_about_what_is_private(understood: InMemoryPipeline) -> None:
+async def test_custom_step_asks_no_model_about_what_is_private(understood: InMemoryPipeline) -> None:
     await edit(understood, insert("retrieve.order", "retrieve.rank", "OrderedByModel"))
     await said(understood, "The lantern is red.", "t1")
     await said(understood, "A lantern was sold yesterday.", "t2", private=True)
@@ -200,7 +200,7 @@ async def test_intention_learns_nothing_while_it_is_switched_off(pipeline: InMem
     assert (await pipeline.command("get_intention"))["result"]["goals"] != []
 
 
-async def test_consolidation_leaves_out_what_an_own_step_does(pipeline: InMemoryPipeline) -> None:
+async def test_consolidation_leaves_out_what_an_custom_step_does(pipeline: InMemoryPipeline) -> None:
     for number in range(6):
         day = "Monday" if number < 3 else "Tuesday"
         await said(pipeline, f"Watered the tomatoes in the greenhouse on {day}.", f"t{number}",

@@ -1,4 +1,4 @@
-"""Own steps of a deployment, as classes that tests name by their dotted paths."""
+"""Custom steps of a deployment, as classes that tests name by their dotted paths."""
 
 import asyncio
 import re
@@ -210,7 +210,7 @@ class NothingOfMonday:
 
 
 class Writes(Reverse):
-    """Asks for a capability that own steps do not have."""
+    """Asks for a capability that custom steps do not have."""
 
     capabilities = ("writes",)
 
