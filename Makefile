@@ -6,7 +6,7 @@ CAN_BE_USED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell $(SYSTEM_PYTHON) -c "$(CAN_BE_USED)" 2>/dev/null && echo $(SYSTEM_PYTHON) || echo python3)
 BIN := .venv/bin
 
-.PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
+.PHONY: help demo up test check lint types docs limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
 	dist test-wheels test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
@@ -96,7 +96,7 @@ test-random-properties: .venv/complete ## property tests with the examples of a 
 test-properties: .venv/complete ## property tests with ten times the examples, of a random seed or of SEED=
 	$(PROPERTIES) --timeout=0 --hypothesis-profile=thorough --hypothesis-seed=$(SEED)
 
-check: lint types limits ## lint, words, types, imports, and the limits of trips and grain
+check: lint types limits docs ## lint, words, types, imports, the limits of trips and grain, links of the documents
 
 lint: .venv/complete
 	$(BIN)/ruff check .
@@ -106,6 +106,9 @@ lint: .venv/complete
 types: .venv/complete
 	nice -n 10 $(BIN)/mypy
 	nice -n 10 $(BIN)/lint-imports --no-cache
+
+docs: .venv/complete ## build the documentation as a site, in site/; a dead link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 limits: .venv/complete
 	$(BIN)/python -m checks.grain
@@ -162,4 +165,4 @@ dist: .venv/complete ## build the wheels of the server and the client, and the s
 	cd client && ../$(BIN)/python -m hatchling build --target wheel --directory $(DIST)
 
 clean: ## remove the environment and the data directory
-	rm -rf .venv .modestream dist
+	rm -rf .venv .modestream dist site

@@ -53,6 +53,7 @@ class Supersede:
         if known is None:
             self._write(memory)
         for source in self._sources(event):
+            # After a kill some are superseded: the changelog may have had the first rows of a commit.
             if source is not None and source.superseded_by is None:
                 self._write(supersede_source(source, event))
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []

@@ -184,6 +184,10 @@ async def _limited(limit: float) -> AsyncIterator[None]:
 class HttpMemoryClient(MemoryCalls):
     """Calls of the memory service through its gateway, used as `async with HttpMemoryClient(…) as memory`.
 
+    Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
+    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
+    no route for (`rename_category`, and unknown commands) is a ValueError. A context ends with the question.
+
     Parameters
     ----------
     url
@@ -199,10 +203,6 @@ class HttpMemoryClient(MemoryCalls):
         Called for each request; returns further headers, such as `traceparent`.
     client
         An `httpx.AsyncClient` of the program, for proxies and certificates of its own; stays open.
-
-    Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
-    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
-    no route for (`rename_category`, and unknown commands) is a ValueError. A context ends with the question.
     """
 
     appends_query = True

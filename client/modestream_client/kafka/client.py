@@ -192,6 +192,9 @@ def _unreachable(check: str) -> Iterator[None]:
 class MemoryClient(MemoryCalls):
     """A connection to the memory service, used as `async with MemoryClient(…) as memory`.
 
+    Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
+    `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
+
     Parameters
     ----------
     bootstrap
@@ -215,9 +218,6 @@ class MemoryClient(MemoryCalls):
         Called for each record; returns further headers of it, such as `traceparent`.
     security
         TLS and SASL; default: neither.
-
-    Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
-    `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
     """
 
     def __init__(

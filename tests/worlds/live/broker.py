@@ -32,9 +32,9 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-async def _start(layout: Layout, port: int) -> tuple[SecuredBroker, Child]:
+async def _start(layout: Layout, port: int, kind: type[SecuredBroker]) -> tuple[SecuredBroker, Child]:
     layout.create()
-    broker = SecuredBroker(layout, port, await install_kafka(default_cache_dir(), layout, _tell))
+    broker = kind(layout, port, await install_kafka(default_cache_dir(), layout, _tell))
     broker.listener = create_listener(layout.run)
     await broker.format()
     child = await broker.start()
@@ -46,12 +46,14 @@ async def _start(layout: Layout, port: int) -> tuple[SecuredBroker, Child]:
 
 
 @contextmanager
-def running_broker(directory: Path, port: int | None = None) -> Iterator[RunningBroker]:
+def running_broker(
+    directory: Path, port: int | None = None, kind: type[SecuredBroker] = SecuredBroker
+) -> Iterator[RunningBroker]:
     """Run a broker with its files in `directory` until the block ends.
 
     It has its own thread and event loop, so that tests with different loops can share it.
     """
-    starting = _start(Layout(directory.resolve()), port or free_port())
+    starting = _start(Layout(directory.resolve()), port or free_port(), kind)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="broker", daemon=True)
     thread.start()

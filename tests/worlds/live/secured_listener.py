@@ -1,4 +1,4 @@
-"""A second listener of a test's broker: TLS with a certificate of its own, and SASL with one user.
+"""A second listener of a test's broker: TLS with a certificate of its own, and SASL with a few users.
 
 Enters: a directory for its files. Leaves: a broker that has it, and what a client needs to come in.
 """
@@ -17,6 +17,7 @@ from streams.up.broker import KafkaBroker, escape_property
 from streams.up.layout import free_port
 
 USERNAME, PASSWORD = "gateway", "known to the broker"
+USERNAMES = (USERNAME, "worker", "program")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,11 @@ class SecuredListener:
     def properties(self) -> str:
         """Return the lines for `server.properties`; the last line of a name counts."""
         login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERNAMES)
         settings = {
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURED:SASL_SSL",
             "listener.name.secured.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.secured.plain.sasl.jaas.config": f'{login} user_{USERNAME}="{PASSWORD}";',
+            "listener.name.secured.plain.sasl.jaas.config": f"{login} {users};",
             "listener.name.secured.ssl.keystore.type": "PEM",
             "listener.name.secured.ssl.keystore.location": escape_property(str(self.certificates)),
         }
