@@ -118,8 +118,8 @@ limits: .venv/complete
 compiled: .venv/complete
 	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
-required: lint compiled ## what every change needs but the acceptance: lint, then tests, types and limits side by side
-	$(call run_parts,$(TEST_PARTS) types limits)
+required: lint compiled ## what every change needs but the acceptance: lint, then tests, types, limits and documents side by side
+	$(call run_parts,$(TEST_PARTS) types limits docs)
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots
