@@ -157,6 +157,9 @@ lock: .venv/complete ## resolve the dependencies in pyproject.toml: all, and tho
 	$(BIN)/uv pip compile pyproject.toml --group bundled --constraint requirements.lock --generate-hashes --no-emit-index-url \
 		--universal --python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet \
 		--output-file requirements.runtime.lock
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['broker'], sep='\n')" \
+		| $(BIN)/uv pip compile - --constraint requirements.lock --generate-hashes --no-emit-index-url --universal \
+		--python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet --output-file requirements.broker.lock
 
 DIST := $(CURDIR)/dist
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import orjson
+from dotenv import dotenv_values
 
 from schemas.version import VERSION
 from streams.configuration import OF_GATEWAYS, check_security, read_settings, unknown_names
@@ -63,8 +64,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
     up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
     up.add_argument(
-        "--http-port", type=int, help="the gateway's port on 127.0.0.1 (8080, or a free one; 0: a free one)"
+        "--http-port", type=int, help="the gateway's port (that of GATEWAY_BIND; 8080, or a free one; 0: a free one)"
     )
+    up.add_argument("--fetch", action="store_true", help="fetch Kafka, which a first start needs, and end")
     up.add_argument("--workers", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     up.set_defaults(run=_up)
     worker = commands.add_parser("worker", help="one worker, or several, against a running broker")
@@ -150,9 +152,12 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     with exempt_from_collection():
         from streams.bootstrap.readiness import readiness_probe
         from streams.bootstrap.scope_guard import check_scope_fields
-        from streams.up.supervisor import run_up
+        from streams.up.supervisor import run_fetch, run_up
         from streams.up.system import UpOptions
 
+    if options.fetch:
+        return asyncio.run(run_fetch())
+    http_host, http_port = _gateway_address(options.http_port)
     probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
     fleet = _fleet_options(options.data_dir, options.workers, settings)
@@ -160,11 +165,38 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
         data_dir=options.data_dir,
         port=options.port,
         probe=probe,
-        http_port=options.http_port,
+        http_port=http_port,
+        http_host=http_host,
         fleet=fleet,
         worker_secrets=settings.worker_secrets,
     )
     return asyncio.run(run_up(up))
+
+
+def _gateway_address(port: int | None) -> tuple[str, int | None]:
+    """Return host and port of the gateway of `up`; print a first key where others reach it and there is none.
+
+    Without the setting GATEWAY_BIND it is at a loopback port, and nothing of the gateway is imported.
+    """
+    if "MODESTREAM_GATEWAY_BIND" not in {**dotenv_values(".env"), **os.environ}:
+        return "127.0.0.1", port
+    from gateway.keys.key_file import make_first_key
+    from gateway.settings import GatewaySettings, is_loopback
+
+    chosen = read_settings(GatewaySettings)
+    host, bound = chosen.address
+    if is_loopback(host):
+        return "127.0.0.1", bound if port is None else port
+    if host != "0.0.0.0":  # noqa: S104 - which addresses to listen on is the operator's choice
+        raise SystemExit(f"GATEWAY_BIND: up listens on 127.0.0.1 or on all addresses, 0.0.0.0, and not on {host} alone")
+    if chosen.gateway_keys is not None:
+        try:
+            key = make_first_key(chosen.gateway_keys)
+        except (OSError, ValueError) as problem:
+            raise SystemExit(f"GATEWAY_KEYS: {chosen.gateway_keys}: {problem}") from None
+        if key is not None:
+            print(f"key {key} (an administrator's; shown this once)", flush=True)  # noqa: T201
+    return host, bound if port is None else port
 
 
 def _fleet_options(data_dir: Path, number: int, settings: Settings) -> "FleetOptions":

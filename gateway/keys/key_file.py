@@ -94,6 +94,16 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def make_first_key(path: Path) -> str | None:
+    """Make an administrator's key where the file has no key yet, and return it. Raises OSError, or ValueError."""
+    if KeyFile.read(path).keys:
+        return None
+    secret = new_key()
+    first = Key(id=secrets.token_hex(4), sha256=digest_of(secret), principal="admin", label="made at the first start")
+    KeyFile.change(path, lambda keys: keys.with_key(first))
+    return secret
+
+
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands and their options; `options.act` is then the function to run with the file."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")

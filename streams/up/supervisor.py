@@ -16,6 +16,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ import orjson
 from schemas.failures import Unavailable
 from streams.up.console import PrintLine, print_line
 from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
+from streams.up.installing import default_cache_dir, install_kafka
 from streams.up.layout import Layout, free_port, is_free
 from streams.up.ownership import StartRefused, end_orphans, hold_data_dir, supervisor_of
 from streams.up.system import UpOptions, run_system
@@ -47,6 +49,17 @@ async def run_up(options: UpOptions) -> int:
         await run_system(options, layout, _watch_restarts)
 
     return await _supervise("up", layout, run, options.print_line)
+
+
+async def run_fetch() -> int:
+    """Install Kafka, for later starts without a network. Return the exit code, as `run_up` does."""
+    with TemporaryDirectory() as directory:
+        layout = Layout(Path(directory))
+
+        async def run() -> None:
+            await install_kafka(default_cache_dir(), layout, print_line)
+
+        return await _supervise("fetch", layout, run, print_line)
 
 
 async def run_workers(options: FleetOptions, data_dir: Path, print_line: PrintLine = print_line) -> int:

@@ -35,9 +35,9 @@ def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event
 
 
 def gateway_service(
-    layout: Layout, command: Sequence[str], bootstrap: str, port: int, without: Collection[str]
+    layout: Layout, command: Sequence[str], bootstrap: str, address: tuple[str, int], without: Collection[str]
 ) -> ServiceSpec:
-    """Describe the gateway at a loopback port. It serves again by itself when the broker is back.
+    """Describe the gateway at a host and port. It serves again by itself when the broker is back.
 
     Its environment is the supervisor's `without` the variables of these names; the key of its provider is its own, also
     where the worker has the same.
@@ -46,7 +46,7 @@ def gateway_service(
     without = frozenset(without) - {set_here.get(PROVIDER_KEY)}
     environment = {
         "MODESTREAM_BROKER": f"kafka://{bootstrap}",
-        "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}",
+        "MODESTREAM_GATEWAY_BIND": ":".join(map(str, address)),
         # The broker of `up` is on loopback, without TLS and SASL.
         "MODESTREAM_KAFKA_SECURITY": "null",
         AUDIT_LOG: set_here.get(AUDIT_LOG) or str(layout.audit_log),
@@ -100,7 +100,9 @@ class UpOptions:
     probe: Probe
     """Repeated until it returns True."""
     http_port: int | None = None
-    """The gateway's port on loopback; 0: a free one; None: the usual one, or a free one where that is taken."""
+    """The gateway's port; 0: a free one; None: the usual one, or a free one where that is taken."""
+    http_host: str = "127.0.0.1"
+    """Where the gateway listens: `127.0.0.1`, or `0.0.0.0` for all addresses."""
     fleet: FleetOptions = field(default_factory=FleetOptions)
     gateway: Sequence[str] = GATEWAY_COMMAND
     cache: Path = field(default_factory=default_cache_dir)
@@ -136,9 +138,8 @@ class _System:
         }
         self.fleet = Fleet(options.fleet, layout, environment, options.print_line)
         self._http_port = choose_http_port(options.http_port)
-        gateway = gateway_service(
-            layout, options.gateway, broker.bootstrap, self._http_port, without=options.worker_secrets
-        )
+        address = options.http_host, self._http_port
+        gateway = gateway_service(layout, options.gateway, broker.bootstrap, address, without=options.worker_secrets)
         self._gateway = SupervisedChild(gateway, options.print_line)
         self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.print_line)
 

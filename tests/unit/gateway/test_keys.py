@@ -16,7 +16,7 @@ from gateway.http.identity import OPEN_PATHS
 from gateway.http.limits import Limits
 from gateway.keys import callers as key_callers
 from gateway.keys.callers import KeyCallers
-from gateway.keys.key_file import Key, KeyFile, add_key_commands, digest_of, new_key, run_key_command
+from gateway.keys.key_file import Key, KeyFile, add_key_commands, digest_of, make_first_key, new_key, run_key_command
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from tests.fakes.wire import FakeWire
@@ -227,6 +227,18 @@ def test_keys_are_added_listed_and_revoked(tmp_path: Path, capsys: pytest.Captur
     assert run("revoke", key.id) == 1
     assert KeyFile.read(path).keys == ()
     assert run("add", "--principal", "app", "--expires", "soon") == 1
+
+
+def test_first_key_is_an_administrators(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    secret = make_first_key(path)
+    assert secret is not None
+    assert [(key.sha256, key.user_id) for key in KeyFile.read(path).keys] == [(digest_of(secret), None)]
+
+
+def test_first_key_is_made_once(tmp_path: Path) -> None:
+    make_first_key(tmp_path / "keys.json")
+    assert make_first_key(tmp_path / "keys.json") is None
 
 
 def test_keys_that_are_added_at_the_same_time_are_all_kept(tmp_path: Path) -> None:

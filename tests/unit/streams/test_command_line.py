@@ -138,3 +138,16 @@ def test_remember_names_a_broker_that_is_not_there() -> None:
     ended = started("hello", "--user", "ana", command="remember", BROKER=f"kafka://127.0.0.1:{port}")
     assert ended.returncode == 1
     assert ended.stderr.startswith("remember: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"GATEWAY_BIND": "0.0.0.0:0"}, "setting MODESTREAM_GATEWAY_BIND: 0.0.0.0:0 is reachable by others"),
+        ({"GATEWAY_BIND": "192.0.2.1:0"}, "GATEWAY_BIND: up listens on 127.0.0.1 or on all addresses"),
+        ({"GATEWAY_BIND": "0.0.0.0:0", "GATEWAY_KEYS": "/no/keys.json"}, "GATEWAY_KEYS: /no/keys.json: "),
+    ],
+)
+def test_up_refuses_an_address_that_its_gateway_can_not_have(settings: dict[str, str], message: str) -> None:
+    keys = {"GATEWAY_KEYS": "keys.json"} if "192" in settings["GATEWAY_BIND"] else {}
+    assert message in started(command="up", **(keys | settings)).stderr

@@ -44,7 +44,13 @@ def test_every_named_setting_exists(services: dict[str, Any]) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     named = {*services["worker"]["environment"], *re.findall(rf"{PREFIX}\w+", dockerfile)}
     assert len(named) >= 4
-    assert {name.removeprefix(PREFIX).lower() for name in named} <= set(Settings.model_fields)
+    fields = {*Settings.model_fields, *GatewaySettings.model_fields}
+    assert {name.removeprefix(PREFIX).lower() for name in named} <= fields
+
+
+def test_parts_are_built_without_a_broker(services: dict[str, Any]) -> None:
+    built = {service["build"]["target"] for service in services.values() if "build" in service}
+    assert built == {"worker"}
 
 
 def test_gateway_has_keys_and_its_settings_exist(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

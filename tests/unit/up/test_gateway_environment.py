@@ -22,6 +22,6 @@ async def test_the_gateway_has_the_key_of_its_provider_alone(tmp_path: Path, mon
     monkeypatch.setenv(PROVIDER_KEY, "MODEL_SECRET")
     layout = Layout(tmp_path)
     layout.create()
-    gateway = await gateway_service(layout, PRINT_NAMES, "127.0.0.1:1", 1, without=secrets).start()
+    gateway = await gateway_service(layout, PRINT_NAMES, "127.0.0.1:1", ("127.0.0.1", 1), without=secrets).start()
     await gateway.wait()
     assert layout.log("gateway").read_text() == "['MODEL_SECRET']\n"
