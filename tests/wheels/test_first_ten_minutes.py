@@ -9,16 +9,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from mcp import Client, StdioServerParameters
 
 from streams.up.layout import free_port
-from tests.fakes.provider import EVENTS, LAST, FakeProvider, event
+from tests.fakes.provider import EVENTS, LAST, FakeProvider, completion, event
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"
@@ -114,27 +115,48 @@ def test_the_command_remembers(service: Service) -> None:
 
 @pytest.fixture(scope="module")
 def agent_python(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with the client and a provider's library."""
-    return environment(tmp_path_factory.mktemp("agent"), f"{wheels.client}[http]", "openai") / "python"
+    """The Python of an environment with the client, a provider's library and a framework."""
+    packages = f"{wheels.client}[http,langgraph]", "openai", "langgraph"
+    return environment(tmp_path_factory.mktemp("agent"), *packages) / "python"
+
+
+async def talk(service: Service, provider: FakeProvider, program: Sequence[str | Path], said: str) -> str:
+    """Give an example one line of a person; return what it prints."""
+    variables = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "MODESTREAM_URL": service.url}
+    pipe, env = asyncio.subprocess.PIPE, alone(service.home, **variables)
+    agent = await asyncio.create_subprocess_exec(*program, env=env, stdin=pipe, stdout=pipe)
+    printed, _ = await agent.communicate(f"{said}\n\n".encode())
+    return printed.decode()
 
 
 async def test_a_second_conversation_remembers_the_first(service: Service, agent_python: Path) -> None:
     async with FakeProvider() as provider:
-        variables = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "MODESTREAM_URL": service.url}
         for conversation, question in (("first", "My cat is called Miso."), ("second", "What is my cat called?")):
             provider.next(event("Noted"), event("."), LAST, headers=EVENTS)
-            talk = [str(agent_python), str(ROOT / "examples" / "agent.py"), "cleo", conversation]
-            agent = await asyncio.create_subprocess_exec(
-                *talk,
-                env=alone(service.home, **variables),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-            )
-            said, _ = await agent.communicate(f"{question}\n\n".encode())
-            assert said == b"> Noted.\n> "
+            program = agent_python, ROOT / "examples" / "agent.py", "cleo", conversation
+            assert await talk(service, provider, program, question) == "> Noted.\n> "
     asked = json.loads(provider.asked[-1].body)["messages"]
     assert asked[-1] == {"role": "user", "content": "What is my cat called?"}
     assert "Miso" in json.dumps(asked[:-1])
+
+
+async def test_a_graph_recalls_what_was_said(service: Service, agent_python: Path) -> None:
+    async with FakeProvider() as provider:
+        for said in ("The garage door sticks.", "What is wrong with the door?"):
+            provider.next(completion("Noted."))
+            program = agent_python, ROOT / "examples" / "langgraph_agent.py", "emil"
+            assert await talk(service, provider, program, said) == "> Noted.\n> "
+    assert "The garage door sticks." in json.loads(provider.asked[-1].body)["messages"][0]["content"]
+
+
+async def test_an_editor_starts_a_server_of_tools(service: Service) -> None:
+    started = json.loads((ROOT / "examples" / "mcp.json").read_text())["mcpServers"]["memory"]
+    environment = alone(service.home, **(started["env"] | {"MODESTREAM_BROKER": f"kafka://{service.broker}"}))
+    server = StdioServerParameters(command=str(service.program), args=started["args"], env=environment)
+    async with Client(server) as memory:
+        await memory.call_tool("add_memory", {"text": "The attic key hangs by the door."})
+        found = await memory.call_tool("search_memory", {"query": "where is the attic key?"})
+    assert "hangs by the door" in json.dumps(found.structured_content)
 
 
 def test_a_chat_database_is_published_once(service: Service, agent_python: Path, tmp_path: Path) -> None:
