@@ -114,7 +114,11 @@ class Assemble:
         source = self._source(request, summaries, passages)
         packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
         search = RetrieveRequest(
-            scope=request.scope, query=request.query, mode=request.mode, conversation_id=request.conversation_id
+            scope=request.scope,
+            query=request.query,
+            mode=request.mode,
+            conversation_id=request.conversation_id,
+            filters=request.filters,
         )
         # A context may take more hits than one request may ask for.
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))

@@ -26,7 +26,7 @@ from agents.rules.context.section_candidates import (
 )
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.bm25 import idf
-from agents.rules.index.memory_columns import estimate_turns, last_turns
+from agents.rules.index.memory_columns import estimate_turns, filtered_reader, last_turns
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
@@ -75,10 +75,11 @@ class CategorySummaries:
 
         `for_model`: a capsule shows nothing of private memories.
         """
+        matching_memory = filtered_reader(self._memories.get, self._words.memory_columns, where.filters)
 
         # A summary shows nothing of modes that the filter excludes.
         def read(memory_id: str) -> Memory | None:
-            memory = self._memories.get(memory_id)
+            memory = matching_memory(memory_id)
             if memory is None or (for_model and memory.visibility.private):
                 return None
             return memory if where.modes is None or memory.mode in where.modes else None
@@ -119,7 +120,7 @@ class ContextReadings(NamedTuple):
 
 
 def scope_filter(request: AssembleRequest) -> MemoryFilter:
-    """Return the filter for the scope of a request, over all modes."""
+    """Return the filter for the scope of a request, over all modes, without its `filters`."""
     return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
 
 
@@ -182,10 +183,15 @@ class SnapshotReader:
         `readings` were prepared for the same request and hits.
         """
         scope = scope_filter(request)
-        where = replace(scope, modes=tuple(modes))
+        of_modes = replace(scope, modes=tuple(modes))
+        # Safety requirements and pins are those of the whole scope.
+        where = replace(of_modes, filters=request.filters)
         memory_columns = self._words.memory_columns(scope.boundary)
+        in_modes = memory_columns.admitted(of_modes)
         visible_set = self._revised_rules.apply(
-            VisibleSet.of(memory_columns, scope, request.conversation_id).of_modes(memory_columns.admitted(where)),
+            VisibleSet.of(memory_columns, scope, request.conversation_id).restricted(
+                in_modes, in_modes if request.filters is None else memory_columns.admitted(where)
+            ),
             memory_columns,
             scope,
             readings.texts,
@@ -194,7 +200,7 @@ class SnapshotReader:
         turns = last_turns(memory_columns, where, request.conversation_id, count)
         age_of = visible_set.age_of(memory_columns)
         items = self._words.memory_columns(item_index_name(where.boundary))
-        indexes = ((memory_columns, visible_set.admitted), (items, items.admitted(where)))
+        indexes = ((memory_columns, in_modes), (items, items.admitted(of_modes)))
         pins = [
             pin
             for pin in dict.fromkeys(request.pins)

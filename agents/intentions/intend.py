@@ -12,7 +12,6 @@ from agents.ports.clock import Clock
 from agents.ports.commands import CommandResult, parse_arguments
 from agents.ports.stores import IntentionWriter, Memories
 from agents.rules.intentions.transitions import (
-    ReadMemory,
     apply_learned,
     apply_set_intention,
     build_intention_view,
@@ -24,7 +23,7 @@ from agents.rules.intentions.transitions import (
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command
 from schemas.state.intention import Intention, IntentionPart
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, ReadMemory
 
 
 class Intend:

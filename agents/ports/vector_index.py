@@ -37,8 +37,17 @@ class PlannedSearch:
 class VectorReads(Protocol):
     """Searches of one question."""
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
         """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id.
+
+        With `memory_ids` among these alone: of 60,000 points that costs no more than a search of all, up to some 5,000.
 
         The score of a cut text is the mean of its passages' cosines: the product with their mean, which is shorter than
         1 the more they differ, so that a long text about much is not near to all of it. Where the engine or a server

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.run_timer import step
 from agents.ports.stores import Categories, Intentions, Memories
 from agents.rules.answer.drill_down import (
@@ -20,7 +21,7 @@ from agents.rules.answer.drill_down import (
 )
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text, visible_category
-from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
 
@@ -45,8 +46,9 @@ class DrillDownLevel:
 class DrillDown:
     """Reads the layers above the items."""
 
-    def __init__(self, intentions: Intentions, categories: Categories, memories: Memories) -> None:
+    def __init__(self, words: LexicalIndex, intentions: Intentions, categories: Categories, memories: Memories) -> None:
         """`intentions` has visible entries only."""
+        self._words = words
         self._intentions = intentions
         self._categories = categories
         self._memories = memories
@@ -59,11 +61,12 @@ class DrillDown:
         `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
         Instead of the rules, `decided` says which layer suffices.
         """
+        read = filtered_reader(self._memories.get, self._words.memory_columns, where.filters)
         with step("retrieve.route"):
             coverage = TermCoverage.of(features, columns, weigh_unknown=True)
             scopes = select_scopes(where, columns)
             views = [(scope, self._intentions.get(scope)) for scope in scopes]
-            above = intention_layer(views, features.question, coverage)
+            above = intention_layer(views, features.question, coverage, None if where.filters is None else read)
             shown = group_by_part(above.shown)
         if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)
@@ -71,11 +74,10 @@ class DrillDown:
             # Only categories that match the question are checked for missing sources.
             scoped = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
             near = match_entries([category_text(category) for _, category in scoped], coverage)
-            read = self._memories.get
             visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
             matching = category_layer(visible, features.question, coverage)
         if _suffices(matching, "categories", decided):
-            sources = (self._memories.get(memory_id) for memory_id in sorted(matching.rests_on)[:MAX_MEMBERS])
+            sources = (read(memory_id) for memory_id in sorted(matching.rests_on)[:MAX_MEMBERS])
             turns = (quote.memory_id for memory in sources if memory for quote in memory.evidence if quote.memory_id)
             yield DrillDownLevel("categories", matching.rests_on | frozenset(turns), shown, matching.shown)
         yield DrillDownLevel("items", None, shown, matching.shown, above.rests_on | matching.rests_on)

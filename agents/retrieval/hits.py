@@ -27,7 +27,7 @@ from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.passages import memory_passages
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.retrieval import RetrieveRequest
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, ReadMemory
 
 MAX_INSPECTED_ITEMS = 200
 """Items that are read for one answer, those of the best hits first, some 60 us each: most turns have none or one, a
@@ -40,9 +40,12 @@ MAX_SOURCES = 50
 class HitDetails:
     """Adds details to the hits of one question, in their order. Awaits nothing."""
 
-    def __init__(self, memories: Memories, request: RetrieveRequest, coverage: Callable[[], TermCoverage]) -> None:
-        """`coverage` is called for the first hit that needs it."""
-        self._memories = memories
+    def __init__(self, read: ReadMemory, request: RetrieveRequest, coverage: Callable[[], TermCoverage]) -> None:
+        """`read` returns the memories that the request's filters admit.
+
+        `coverage` is called for the first hit that needs it.
+        """
+        self._read = read
         self._request = request
         self._make_coverage = coverage
         self._left = MAX_INSPECTED_ITEMS
@@ -67,7 +70,7 @@ class HitDetails:
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records that searches find, in the order of the ids."""
-        memories = (self._memories.get(memory_id) for memory_id in memory_ids)
+        memories = (self._read(memory_id) for memory_id in memory_ids)
         return [memory for memory in memories if memory is not None and memory.visibility.searchable]
 
 
@@ -103,7 +106,8 @@ class HitRanker:
                     topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
             ranking = ranking.with_topics(topics)
         coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
-        details = None if bare else HitDetails(self._memories, search.request, coverage)
+        read = words.filtered_reader(self._memories.get)
+        details = None if bare else HitDetails(read, search.request, coverage)
         hits = self._hits(search, memory_columns, features, ranking, details)
         return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
 

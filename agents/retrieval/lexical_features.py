@@ -8,12 +8,13 @@ import numpy as np
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import DAY_MS, HALF_LIFE_DAYS, recency
-from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
 from agents.rules.query.plans import SearchPlan, search_mask
 from agents.rules.ranking.features import PreparedFeatures, prepare_features
 from agents.rules.ranking.query_features import QueryFeatures, lexical_fields
 from agents.rules.ranking.ranking import MAX_RERANKED
 from agents.rules.ranking.weights import LinearModel
+from schemas.state.memories import ReadMemory
 
 
 class LexicalFeatures:
@@ -28,10 +29,15 @@ class LexicalFeatures:
         self._clock = clock
         self._search = search
         self._cached: tuple[MemoryColumns, int, QueryFeatures] | None = None
+        self.include_superseded = search.request.include_superseded
 
     def memory_columns(self) -> MemoryColumns:
         """Return the boundary's current columns."""
         return self._words.memory_columns(self._search.where.boundary)
+
+    def filtered_reader(self, read: ReadMemory) -> ReadMemory:
+        """Return a reader of the memories that the search's filters admit."""
+        return filtered_reader(read, self._words.memory_columns, self._search.where.filters)
 
     def prepare(self) -> None:
         """Compute the features, and what ranking needs of them; of few memories, as others are selected by vectors."""

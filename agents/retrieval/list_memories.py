@@ -31,9 +31,10 @@ from agents.rules.answer.list_pages import (
     request_digest,
 )
 from agents.rules.index.columns import MISSING
+from agents.rules.index.memory_columns import filtered_reader
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of
-from schemas.state.memories import Memory, index_names, turn_index_names, unsearchable_index_name
+from schemas.state.memories import Memory, ReadMemory, index_names, turn_index_names, unsearchable_index_name
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Bytes of a page's items as JSON: half of a reply. A longer page ends early, after one item at least."""
@@ -170,7 +171,7 @@ class List:
             total = cursor.total if cursor else None
             order = await self._with_texts(asked, order, after, slices, count_all=total is None)
             total = len(order) if total is None else total
-        items, last = await read_page(order, after, request.limit, _MemoryReader(self._memories, asked), slices)
+        items, last = await read_page(order, after, request.limit, _MemoryReader(self._matching(asked), asked), slices)
         return ListResult(
             items=items, next=_next(request, beginning, last, total), total=len(order) if total is None else total
         )
@@ -191,8 +192,11 @@ class List:
         return order.restricted_to(matching)
 
     def _is_shown(self, asked: ListFilter, memory_id: str) -> bool:
-        memory = self._memories.get(memory_id)
+        memory = self._matching(asked)(memory_id)
         return memory is not None and asked.part_of(memory) is not None
+
+    def _matching(self, asked: ListFilter) -> ReadMemory:
+        return filtered_reader(self._memories.get, self._words.memory_columns, asked.request.filters)
 
     async def _groups_of(
         self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
@@ -226,23 +230,22 @@ def _names(boundary: str) -> tuple[str, ...]:
 
 
 class _MemoryReader:
-    def __init__(self, memories: Memories, asked: ListFilter) -> None:
-        self._memories = memories
+    def __init__(self, read: ReadMemory, asked: ListFilter) -> None:
+        self._read = read
         self._asked = asked
 
     def exact(self, item: OrderedItem) -> Position:
-        memory = self._memories.get(item.key)
+        memory = self._read(item.key)
         return item.position if memory is None else _exact(item, memory)
 
     def build(self, item: OrderedItem) -> BuiltItem | None:
-        memory = self._memories.get(item.key)
+        memory = self._read(item.key)
         part = None if memory is None else self._asked.part_of(memory)
         if memory is None or part is None:
             return None
         listed = ListedMemory(
             **memory_fields(memory, part.shown_as),
             importance=memory.importance,
-            metadata=memory.metadata,
             resources=tuple(resource.model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,
             searchable=memory.visibility.searchable,

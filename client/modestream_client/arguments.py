@@ -1,8 +1,10 @@
 """The arguments of each `command.v1`: what a sender may give, and within which limits (docs/contract.md)."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, model_validator
+from pydantic_core import PydanticCustomError
 
 from modestream_client.runs import Pipeline
 from modestream_client.vocabulary import (
@@ -12,6 +14,7 @@ from modestream_client.vocabulary import (
     Identifier,
     InteractionMode,
     Moment,
+    Role,
     StepId,
 )
 
@@ -22,6 +25,73 @@ class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
 
 MemoryId = Annotated[str, Field(min_length=1)]
 """The id of a memory, as replies have it."""
+
+
+MAX_FILTER_VALUES = 1000
+"""Values of one filter, any of which may match."""
+
+MAX_FILTER_NAMES = 64
+"""Names in an object of filters: each unknown one would be an error of its own."""
+
+FilterValue = str | bool | int | float
+"""What metadata is compared with: `true`, 1 and `"1"` differ, 7.0 and 7 do not."""
+
+
+def _values(is_one: Callable[[object], bool], expected: str) -> PlainValidator:
+    """Return the validator of a filter: a value, or a list of values, as a tuple."""
+
+    def validate(given: object) -> tuple[Any, ...]:
+        values = given if isinstance(given, list | tuple) else [given]
+        if not values:
+            raise ValueError("an empty list matches nothing; leave the filter out to match everything")
+        if len(values) > MAX_FILTER_VALUES:
+            raise PydanticCustomError("too_long", "a filter has at most {most} values", {"most": MAX_FILTER_VALUES})
+        if not all(map(is_one, values)):
+            raise ValueError(f"a filter is {expected}, or a list of these")
+        return tuple(values)
+
+    return PlainValidator(validate, json_schema_input_type=_INPUT[expected])
+
+
+_STRING, _ROLE, _SCALAR = "a string", f"a role ({', '.join(get_args(Role))})", "a string, a number or a boolean"
+_INPUT = {
+    _STRING: str | Annotated[list[str], Field(min_length=1, max_length=MAX_FILTER_VALUES)],
+    _ROLE: Role | Annotated[list[Role], Field(min_length=1, max_length=MAX_FILTER_VALUES)],
+    _SCALAR: FilterValue | Annotated[list[FilterValue], Field(min_length=1, max_length=MAX_FILTER_VALUES)],
+}
+_Strings = Annotated[tuple[str, ...], _values(lambda value: isinstance(value, str), _STRING)]
+_Roles = Annotated[tuple[Role, ...], _values(lambda value: value in get_args(Role), _ROLE)]
+_Scalars = Annotated[tuple[FilterValue, ...], _values(lambda value: isinstance(value, str | int | float), _SCALAR)]
+
+
+def _few(given: object) -> object:
+    if isinstance(given, dict) and len(given) > MAX_FILTER_NAMES:
+        raise PydanticCustomError("too_long", "filters have at most {most} names", {"most": MAX_FILTER_NAMES})
+    return given
+
+
+class Filters(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Memories that match all of these; of each filter any value, given as one or as a list.
+
+    `metadata` compares top-level values of a turn's metadata that are strings, numbers or booleans. A memory derived
+    from several turns matches where each of them does.
+    """
+
+    conversation_id: _Strings = Field(default_factory=tuple)
+    speaker: _Strings = Field(default_factory=tuple)
+    role: _Roles = Field(default_factory=tuple)
+    metadata: Annotated[dict[str, _Scalars], BeforeValidator(_few)] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_names(cls, given: object) -> object:
+        return _few(given)
+
+
+GivenFilters = Annotated[
+    Filters | None, AfterValidator(lambda filters: None if filters is None or filters == Filters() else filters)
+]
+"""The field of a request; an empty object is None."""
 
 
 class GetMemory(_Arguments):

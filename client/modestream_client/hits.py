@@ -72,6 +72,8 @@ class MemoryFields(ShownMemory):
 
     embedding_status: EmbeddingStatus
     private: bool = Field(default=False, exclude_if=lambda private: not private)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """That of the turn's latest record; empty for a memory that is no turn."""
 
 
 class Hit(MemoryFields):
@@ -98,7 +100,6 @@ class ListedMemory(MemoryFields):
     """
 
     importance: float | None
-    metadata: dict[str, Any]
     resources: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=lambda resources: not resources)
     superseded_by: str | None
     searchable: bool = Field(default=True, exclude_if=lambda searchable: searchable)

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Annotated
 
+from modestream_client.arguments import GivenFilters
 from modestream_client.results import Message
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
 from pydantic import BaseModel, Field
@@ -75,6 +76,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     question_suffix: str | None = None
     remember: Annotated[list[RequestText], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     pins: Annotated[list[str], Field(fail_fast=True, max_length=MAX_PINS)] = []
+    filters: GivenFilters = None
     read_after: Annotated[int, Field(ge=0)] | None = None
     for_model: bool = False
     """The context goes to a language model: private memories are left out."""

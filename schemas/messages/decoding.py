@@ -25,7 +25,7 @@ MAX_SELECTED_VALUES = 100_000
 MAX_LISTED_VALUES = 10_000
 """Values of any other list; all lists of the contract are shorter."""
 
-FREE_FIELD_BYTES = {"metadata": MAX_METADATA_BYTES, "arguments": 1024 * 1024}
+FREE_FIELD_BYTES = {"metadata": MAX_METADATA_BYTES, "arguments": 1024 * 1024, "filters": MAX_METADATA_BYTES}
 """Bytes as JSON of fields whose content is free; the arguments of a command have 300 KB at most."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")
@@ -115,10 +115,11 @@ def _check_sizes(model: type[BaseModel], value: bytes, message: dict[str, Any]) 
 def drop_nulls(message: dict[str, Any], problem: ValidationError) -> None:
     """Remove the nulls that a model rejects: for an optional field a null means that it is left out.
 
-    For a required field the next validation reports that it is missing.
+    For a required field the next validation reports that it is missing. Those of filters stay, and are refused: a
+    filter that names nothing never means everything.
     """
     for error in problem.errors(include_url=False, include_context=False):
-        if error["input"] is None and error["type"] != "extra_forbidden":
+        if error["input"] is None and error["type"] != "extra_forbidden" and "filters" not in error["loc"][:-1]:
             _drop_null(message, error["loc"])
 
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from modestream_client.arguments import GivenFilters
 from modestream_client.vocabulary import EmbeddingStatus, Moment, Role
 from pydantic import BaseModel, Field
 
@@ -39,6 +40,7 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     since: Moment | None = None
     until: Moment | None = None
     contains: Annotated[str, Field(max_length=MAX_QUERY_LENGTH)] | None = None
+    filters: GivenFilters = None
     embedding_status: EmbeddingStatus | None = None
     include_superseded: bool = False
     order: ListOrder = "newest"

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+from modestream_client.arguments import GivenFilters
 from modestream_client.hits import Hit
 from modestream_client.vocabulary import MemoryType, Moment, Strategy
 from pydantic import BaseModel, Field
@@ -33,6 +34,7 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     since: Moment | None = None
     until: Moment | None = None
     depth: Literal["items", "auto"] = "items"
+    filters: GivenFilters = None
     read_after: Annotated[int, Field(ge=0)] | None = None
     explain: bool = False
     include_superseded: bool = False

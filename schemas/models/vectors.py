@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self, overload
 
 import numpy as np
+from modestream_client.arguments import Filters
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
@@ -82,7 +83,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilter:
-    """The memories visible to a read: of one boundary; None admits any value."""
+    """The memories visible to a read: of one boundary; None admits any value.
+
+    Columns alone know `filters` (`MemoryColumns.admitted`): vectors are searched among the memories that they admit.
+    """
 
     boundary: str
     scope: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
@@ -90,9 +94,10 @@ class MemoryFilter:
     types: tuple[str, ...] | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    filters: Filters | None = None
 
     def admits(self, mode: str, type_: str, scope: Mapping[str, str]) -> bool:
-        """True if mode, type and scope pass the filter; boundary and time are not checked."""
+        """True if mode, type and scope pass the filter; boundary, time and `filters` are not checked."""
         return (
             (self.modes is None or mode in self.modes)
             and (self.types is None or type_ in self.types)

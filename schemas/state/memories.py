@@ -1,5 +1,6 @@
 """The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -235,6 +236,10 @@ class Memory(BaseModel, frozen=True):
         return milliseconds_of(self.occurred_at)
 
 
+ReadMemory = Callable[[str], Memory | None]
+"""Return the current record of a memory id; None if it is gone."""
+
+
 class MemoryExcerpt(BaseModel, frozen=True):
     """The fields of a record that a map shows; reading them takes a tenth of the time of a whole record."""
 
@@ -253,6 +258,11 @@ def item_index_name(boundary: str) -> str:
 def unsearchable_index_name(index_name: str) -> str:
     """Return the index name of memories that no search finds, which are otherwise in this index."""
     return f"{index_name}//unsearchable"
+
+
+def boundary_of(index_name: str) -> str:
+    """Return the boundary of an index."""
+    return index_name.partition("//")[0]
 
 
 def index_names(boundary: str) -> tuple[str, str]:

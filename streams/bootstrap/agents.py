@@ -111,7 +111,7 @@ class BuildAgents:
         pipelines = self._ctx.pipelines
         active = pipelines.current
         intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
-        drill_down = DrillDown(intend, stores.categories, memories) if active.is_on("retrieve.route") else None
+        drill_down = DrillDown(words, intend, stores.categories, memories) if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
         retrieve = SearchWithCustomSteps(
             Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),

@@ -65,10 +65,18 @@ class FakeIndex:
         """Return itself: a read is a function call."""
         return self
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
-        """Return the nearest points that match `where`, best first, ties by id."""
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
+        """Return the nearest points that match `where`, or these memories among them, best first, ties by id."""
         check_vector(space, vector)
-        admitted = self._admitted(space, where, self._points(space))
+        known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
+        admitted = self._admitted(space, where, known)
         return sort_by_score((memory.memory_id, whole_score(memory, vector)) for memory in admitted)[: max(0, limit)]
 
     async def search_passages(

@@ -50,11 +50,18 @@ class InterruptedIndex(FakeIndex):
         super().__init__()
         self.searched: list[VectorSpace] = []
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
         self.searched.append(space)
         if self.meanwhile is not None:
             self.meanwhile()
-        return await super().search(space, vector, where, limit)
+        return await super().search(space, vector, where, limit, memory_ids)
 
 
 def without_tokens(encoded: Encoded) -> Encoded:
@@ -91,7 +98,7 @@ class RetrievalHarness:
             self.words, memories, self.modes, intentions=self.intentions, categories=self.categories
         ).at(0)
         self.spaces = VectorSpaces(stores.modes, self.embedders)
-        layers = DrillDown(stores.intentions, stores.categories, stores.memories)
+        layers = DrillDown(stores.words, stores.intentions, stores.categories, stores.memories)
         self.retrieve = Retrieve(
             stores.words,
             stores.memories,

@@ -43,9 +43,16 @@ class ExactIndex:
         del searches
         return self
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> list[Scored]:
         """Return the nearest by cosine, cut texts by the mean of those of their passages."""
-        del space, where  # There is only one of each.
+        del space, where, memory_ids  # There is only one of each, and no question is filtered.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 
     async def search_passages(

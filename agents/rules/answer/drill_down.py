@@ -23,7 +23,8 @@ from schemas.models.language import Prompt
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
-from schemas.state.intention import INTENTION_PARTS, Intention, IntentionPart
+from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart
+from schemas.state.memories import ReadMemory
 
 MAX_SCOPES = 10
 """Scopes per request with a search of the upper layers, first by name: reading and matching a full intention takes
@@ -61,15 +62,21 @@ def select_scopes(where: MemoryFilter, columns: MemoryColumns) -> Sequence[Scope
 
 
 def intention_layer(
-    views: Sequence[tuple[ScopeFields, Intention]], question: Question, coverage: TermCoverage
+    views: Sequence[tuple[ScopeFields, Intention]],
+    question: Question,
+    coverage: TermCoverage,
+    read: ReadMemory | None = None,
 ) -> LayerResult:
-    """Match the open entries of the intentions, best first, with their part and scope."""
+    """Match the open entries of the intentions, best first, with their part and scope.
+
+    With `read` those that rest on memories which it returns, and on no others.
+    """
     entries = [
-        (scope, part, entry)
+        (scope, part, shown)
         for scope, view in views
         for part in INTENTION_PARTS
         for entry in view.open_entries(part)
-        if entry.text
+        if entry.text and (shown := entry if read is None else _restricted(entry, read))
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
     matches = match_entries(texts, coverage)
@@ -87,6 +94,13 @@ def intention_layer(
         ),
         suffices=is_sufficient(matches, [entry.text for _, _, entry in entries], question, coverage),
     )
+
+
+def _restricted(entry: IntentionEntry, read: ReadMemory) -> IntentionEntry | None:
+    behind = (*entry.memory_ids, *([entry.item_id] if entry.item_id else ()))
+    if not behind or any(read(memory_id) is None for memory_id in behind):
+        return None
+    return entry.model_copy(update={"advanced_by": tuple(each for each in entry.advanced_by if read(each))})
 
 
 def group_by_part(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -56,6 +56,7 @@ def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[st
         "version": memory.version,
         "embedding_status": memory.embedding.status,
         "private": memory.visibility.private,
+        "metadata": memory.metadata,
     }
 
 

@@ -8,7 +8,7 @@ documents", 2004), diversified by maximal marginal relevance (Carbonell and Gold
 the texts of the first anchors.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from agents.rules.clustering.clustering import normalise_rows
 from schemas.failures import Rejected
 from schemas.models.vectors import Matrix
 from schemas.state.categories import Category, Taxonomy
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, ReadMemory
 
 MAX_CATEGORIES_PER_SCOPE = 256
 """Categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are one record
@@ -161,10 +161,6 @@ def summary_of(texts: Iterable[str]) -> str | None:
         elif text and not lines:
             return text[: MAX_SUMMARY_CHARS - 1].rstrip() + "…"
     return "\n".join(lines) or None
-
-
-ReadMemory = Callable[[str], Memory | None]
-"""Return the current record of a memory id; None if it is gone."""
 
 
 def is_current(category: Category, read: ReadMemory) -> bool:

@@ -90,12 +90,14 @@ def _current_errors(visible: VisibleSet) -> list[int]:
     """Return the latest unresolved errors of the conversation, and the latest recent one from elsewhere."""
     conversations = visible.columns.conversations
     errors = visible.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (conversations != MISSING)
-    resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (conversations != MISSING)
+    # An error that was resolved is none, whoever said so.
+    resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES, of_all_modes=True) & visible.in_modes
+    resolved &= conversations != MISSING
     last = np.full(int(conversations.max(initial=0)) + 1, MISSING)
     np.maximum.at(last, conversations[resolved], visible.time_rank[resolved])
     open_errors: Mask = errors & (visible.time_rank >= last[conversations])
     elsewhere = visible.newest_first(open_errors & ~visible.in_conversation)[:1]
-    newest_ms = visible.columns.occurred_ms[visible.admitted].max(initial=0)
+    newest_ms = visible.columns.occurred_ms[visible.in_modes].max(initial=0)
     current = [number for number in elsewhere if newest_ms - visible.columns.occurred_ms[number] <= MAX_ERROR_AGE_MS]
     return [*visible.newest_first(open_errors & visible.in_conversation)[:MAX_ERRORS], *current]
 

@@ -28,14 +28,15 @@ MAX_CONVERSATION_TURNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class VisibleSet:
-    """Memories of a boundary: `in_scope` are those of the scope, `admitted` those of the context's modes among them.
+    """Memories of a boundary: `in_scope` are those of the scope, `in_modes` those of the context's modes among them.
 
-    `in_conversation` belong to the request's conversation. `time_rank` numbers the memories in scope by time, from 0;
-    `MISSING` for others.
+    `admitted` are those that its filters admit of these. `in_conversation` belong to the request's conversation.
+    `time_rank` numbers the memories in scope by time, from 0; `MISSING` for others.
     """
 
     columns: ColumnArrays
     in_scope: Mask
+    in_modes: Mask
     admitted: Mask
     in_conversation: Mask
     time_rank: IntArray
@@ -52,11 +53,16 @@ class VisibleSet:
         order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
         time_rank = np.full(len(admitted), MISSING)
         time_rank[order] = np.arange(len(order))
-        return cls(columns, admitted, admitted, in_conversation, time_rank)
+        return cls(columns, admitted, admitted, admitted, in_conversation, time_rank)
 
-    def of_modes(self, admitted: Mask) -> Self:
+    def restricted(self, in_modes: Mask, admitted: Mask) -> Self:
         """Return the set restricted to these memories; safety requirements remain visible in the whole scope."""
-        return replace(self, admitted=self.in_scope & admitted, in_conversation=self.in_conversation & admitted)
+        return replace(
+            self,
+            in_modes=self.in_scope & in_modes,
+            admitted=self.in_scope & admitted,
+            in_conversation=self.in_conversation & admitted,
+        )
 
     def with_labels(self, labels: Mapping[int, SentenceLabel]) -> Self:
         """Return the set with some labels replaced, by number."""

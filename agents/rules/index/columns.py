@@ -31,7 +31,7 @@ class ColumnArrays:
     `lengths` counts terms, `importance` is in 0..1, `occurred_ms` counts from the epoch. `kinds`, `conversations`,
     `speakers` and `spaces` are indexes that `MemoryColumns` assigns. `languages` are indexes in
     `agents.rules.text.languages.LANGUAGES`; `labels` are flags of `agents.rules.cues.labels.SentenceLabel`, which
-    include the role.
+    include the role. `keys` are indexes of what filters compare (`MemoryRow.keys`).
     """
 
     live: Mask
@@ -46,6 +46,7 @@ class ColumnArrays:
     importance: FloatArray
     languages: IntArray
     labels: IntArray
+    keys: IntArray
 
     @classmethod
     def empty(cls, size: int) -> Self:

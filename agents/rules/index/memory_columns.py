@@ -4,24 +4,32 @@ A memory has a **number**, its row in every column. Numbers without a memory are
 memories share are stored once, as a trait.
 """
 
+import json
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
+from itertools import islice, product
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import orjson
+from modestream_client.arguments import Filters, FilterValue
 from modestream_client.vocabulary import ContextFormat, Decay
+from numpy.typing import NDArray
 
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, DerivedColumns, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.text.languages import UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, ReadMemory
 
 ScopeItems = tuple[tuple[str, str], ...]
 """A scope as hashable pairs, sorted by name."""
+
+KeyArray = NDArray[np.uint64]
+"""Digests or ids that filters compare, shape (keys,)."""
 
 TURN_TYPE = "episodic"
 """The type of turns; memories of other types are distilled from turns."""
@@ -73,6 +81,34 @@ def _dumped(trait: Trait) -> str:
     return orjson.dumps([[*trait.kind], trait.conversation, trait.speaker]).decode()
 
 
+KEY_BYTES = 8
+"""Bytes of a digest of metadata, or of the beginning of a memory's id: chance makes two of a user's equal with a
+probability of one in a million at millions of them."""
+
+MAX_FILTERED_VALUES = 1000
+"""Metadata values of a turn that filters find, its first ones: each takes 2 us and 8 bytes whenever it is written."""
+
+
+def keys_of(memory: Memory) -> bytes:
+    """Return what filters compare of a memory (`MemoryRow.keys`)."""
+    if memory.type != TURN_TYPE:
+        sources = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
+        return _id_keys(sources).tobytes()
+    scalars = ((name, value) for name, value in memory.metadata.items() if isinstance(value, FilterValue))
+    return b"".join(sorted(_metadata_key(*pair) for pair in islice(scalars, MAX_FILTERED_VALUES)))
+
+
+def _metadata_key(name: str, value: FilterValue) -> bytes:
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    return blake2b(json.dumps([name, number]).encode(), digest_size=KEY_BYTES).digest()
+
+
+def _id_keys(memory_ids: Iterable[str]) -> KeyArray:
+    """Return the first half of each id, a UUID."""
+    halves = np.frombuffer(bytes.fromhex("".join(memory_ids).replace("-", "")), np.uint64)
+    return halves[::2]
+
+
 MAX_TIME_CHANGES = 1000
 """Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
 
@@ -83,7 +119,8 @@ class MemoryRow(NamedTuple):
     """One memory. `space` is the digest of the vector space of its vector, None without a vector.
 
     `held` are the digests of further spaces with a vector of it, separated by blanks: of embedders before. `language`
-    is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`.
+    is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`. `keys` is what
+    filters compare, `KEY_BYTES` each: the digests of a turn's metadata, of a derived memory the ids of its turns.
     """
 
     number: int
@@ -98,6 +135,7 @@ class MemoryRow(NamedTuple):
     language: int = UNKNOWN_LANGUAGE
     labels: int = 0
     held: str = ""
+    keys: bytes = b""
 
 
 class TimeHistory(NamedTuple):
@@ -118,8 +156,12 @@ class MemoryColumns:
         rows: Sequence[MemoryRow] = (),
         traits: Mapping[int, Trait] | None = None,
         earlier: TimeHistory = TimeHistory(),  # noqa: B008 - it is immutable
+        turns: Callable[[], Sequence["MemoryColumns"]] | None = None,
     ) -> None:
-        """`earlier` is the `history` of the columns that these replace."""
+        """`earlier` is the `history` of the columns that these replace.
+
+        `turns` returns the columns with the boundary's turns, of which these memories are derived; by default these.
+        """
         self.columns = ColumnArrays.empty(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
@@ -132,6 +174,11 @@ class MemoryColumns:
         self._held: dict[str, Mask] = {}
         """By digest, which memories have a further vector in that space; none until an embedder is changed."""
         self._traits: dict[int, tuple[int, int, int]] = {}
+        self._keys: dict[bytes, int] = {b"": 0}
+        self._keyed: KeyTable | None = None
+        self._turns = turns or (lambda: (self,))
+        self._matching: tuple[Filters, Sequence[int], Mask] | None = None
+        """The last filters with their result, and the `changes` of the columns that it is of."""
         self._order: TurnOrder | None = None
         self._derived: DerivedColumns | None = None
         self._time_changes: deque[tuple[int, str, int]] = deque(earlier.moved, MAX_TIME_CHANGES)
@@ -169,8 +216,8 @@ class MemoryColumns:
                 self._order = None
 
     def _write_columns(self, rows: Sequence[MemoryRow]) -> None:
-        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels, held = zip(
-            *rows, strict=True
+        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels, held, keys = (
+            zip(*rows, strict=True)
         )
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
@@ -190,6 +237,7 @@ class MemoryColumns:
         columns.importance[at] = importance
         columns.languages[at] = languages
         columns.labels[at] = labels
+        columns.keys[at] = [_index_in(self._keys, some) for some in keys]
         size = len(self.columns.live)
         for digest in {*self._held, *(digest for each in filter(None, held) for digest in each.split())}:
             in_space = self._held.get(digest, np.zeros(0, np.bool_))
@@ -218,7 +266,52 @@ class MemoryColumns:
             mask &= columns.occurred_ms >= where.since_ms
         if where.until_ms is not None:
             mask &= columns.occurred_ms < where.until_ms
+        if where.filters is not None:
+            mask &= self.matching(where.filters)
         return mask
+
+    def matching(self, filters: Filters) -> Mask:
+        """Return the turns that match, and the memories that are derived of such turns alone."""
+        turns = self._turns()
+        versions = [columns.changes for columns in (self, *turns)]
+        if self._matching is None or self._matching[0] is not filters or self._matching[1] != versions:
+            is_turn = self.of_kind(lambda kind: kind.type == TURN_TYPE) > 0
+            derived = self.columns.live & ~is_turn
+            mask = is_turn & self._said(filters)
+            if derived.any():
+                sources = [_id_keys(columns._ids_of(columns._said(filters))) for columns in turns]  # noqa: SLF001
+                mask |= derived & self._key_table().all_of(np.concatenate(sources))[self.columns.keys]
+            self._matching = filters, versions, mask
+        return self._matching[2]
+
+    def matches(self, memory_id: str, filters: Filters) -> bool:
+        """True if filters admit a memory of these columns."""
+        number = self.number_of.get(memory_id)
+        return number is not None and bool(self.matching(filters)[number])
+
+    def _said(self, filters: Filters) -> Mask:
+        """Return the turns that match."""
+        columns = self.columns
+        mask = columns.live & (columns.conversations != MISSING)
+        if filters.conversation_id:
+            mask &= self.in_conversation(*filters.conversation_id)
+        if filters.speaker:
+            mask &= self.spoken_by(frozenset(filters.speaker))
+        if filters.role:
+            roles = sum(SentenceLabel[role.upper()].value for role in {*filters.role})
+            mask &= (columns.labels & roles) != 0
+        for name, values in filters.metadata.items():
+            keys = np.frombuffer(b"".join(_metadata_key(name, value) for value in values), np.uint64)
+            mask &= self._key_table().any_of(keys)[columns.keys]
+        return mask
+
+    def _ids_of(self, mask: Mask) -> Iterable[str]:
+        return map(self.id_of.__getitem__, np.flatnonzero(mask).tolist())
+
+    def _key_table(self) -> "KeyTable":
+        if self._keyed is None or self._keyed.size != len(self._keys):
+            self._keyed = KeyTable(list(self._keys))
+        return self._keyed
 
     @property
     def history(self) -> TimeHistory:
@@ -269,10 +362,10 @@ class MemoryColumns:
             return np.zeros(len(self.columns.live), np.bool_)
         return self.columns.live & np.isin(self.columns.speakers, indexes)
 
-    def in_conversation(self, name: str) -> Mask:
-        """Return the turns of the conversations of this name, in any scope."""
-        scopes, indexes_by_name = {kind.scope for kind in self.kinds}, self._conversations
-        indexes = [indexes_by_name[scope, name] for scope in scopes if (scope, name) in indexes_by_name]
+    def in_conversation(self, *names: str) -> Mask:
+        """Return the turns of the conversations of these names, in any scope."""
+        known, indexes_by_name = product({kind.scope for kind in self.kinds}, names), self._conversations
+        indexes = [indexes_by_name[conversation] for conversation in known if conversation in indexes_by_name]
         return self.columns.live & np.isin(self.columns.conversations, indexes)
 
     def conversation_names(self) -> list[tuple[ScopeItems, str]]:
@@ -306,8 +399,45 @@ class MemoryColumns:
         return self.derived().languages
 
 
+class KeyTable:
+    """The different `MemoryRow.keys` of some columns, by their indexes."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self.size = len(keys)
+        self._flat = np.frombuffer(b"".join(keys), np.uint64)
+        self._counts = np.array([len(some) // KEY_BYTES for some in keys], np.int64)
+        self._owners = np.repeat(np.arange(self.size), self._counts)
+
+    def any_of(self, wanted: KeyArray) -> Mask:
+        """Return which have one of these keys."""
+        return self._matches(wanted) > 0
+
+    def all_of(self, wanted: KeyArray) -> Mask:
+        """Return which have these keys alone, and at least one."""
+        mask: Mask = (self._counts > 0) & (self._matches(wanted) == self._counts)
+        return mask
+
+    def _matches(self, wanted: KeyArray) -> IntArray:
+        return np.bincount(self._owners[np.isin(self._flat, wanted)], minlength=self.size)
+
+
 def _index_in(indexes: dict[_Value, int], value: _Value) -> int:
     return indexes.setdefault(value, len(indexes))
+
+
+def filtered_reader(
+    read: ReadMemory, columns_of: Callable[[str], MemoryColumns], filters: Filters | None
+) -> ReadMemory:
+    """Return a reader to which memories that do not match are gone; `columns_of` takes the name of an index."""
+    if filters is None:
+        return read
+
+    def read_matching(memory_id: str) -> Memory | None:
+        memory = read(memory_id)
+        is_match = memory is not None and columns_of(memory.index_name).matches(memory_id, filters)
+        return memory if is_match else None
+
+    return read_matching
 
 
 MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}

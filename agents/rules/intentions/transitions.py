@@ -17,10 +17,7 @@ from agents.rules.text.tokenizer import tokenize
 from schemas.internal.events import Learned
 from schemas.moments import iso
 from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart, ResolutionSignal
-from schemas.state.memories import Memory
-
-ReadMemory = Callable[[str], Memory | None]
-"""Return the current record of a memory id; None if it is gone."""
+from schemas.state.memories import ReadMemory
 
 
 def visible_intention(stored: Intention, read: ReadMemory) -> Intention:

@@ -222,11 +222,12 @@ def _whole_scope(request: FilteredRequest) -> MemoryFilter:
 
 
 def where_of(request: FilteredRequest) -> MemoryFilter:
-    """Return the filter for the selector, types and times of a request, over all modes."""
+    """Return the filter for the selector, types, times and filters of a request, over all modes."""
     return MemoryFilter(
         boundary=request.scope.boundary,
         scope=request.scope.fields(),
         types=None if request.types is None else tuple(request.types),
         since_ms=None if request.since is None else milliseconds_of(request.since),
         until_ms=None if request.until is None else milliseconds_of(request.until),
+        filters=request.filters,
     )

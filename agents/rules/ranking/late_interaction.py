@@ -33,7 +33,7 @@ def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: Memo
     mask = np.zeros(len(admitted) + 1, np.bool_)
     for numbers in (chosen, order.before[chosen], order.after[chosen]):
         mask[numbers] = True
-    wide = np.flatnonzero(mask[:MISSING])
+    wide = np.flatnonzero(mask[:MISSING] & admitted)
     memory_ids = list(map(columns.id_of.__getitem__, wide.tolist()))
     columns.derived().keep_candidates(memory_ids, wide)
     return memory_ids

@@ -14,7 +14,7 @@ from agents.rules.index.columns import IntArray
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import VectorLocation
+from schemas.state.memories import VectorLocation, boundary_of, turn_index_names
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, KeyCache
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
@@ -70,19 +70,25 @@ class LexicalReader:
                 return MemoryColumns()
             columns = self._cache.get(key)
             if columns is None:
-                columns = self._read_columns(key)
+                columns = self._read_columns(key, boundary)
                 self._cache.put(key, columns)
             return columns
 
-    def _read_columns(self, boundary: int) -> MemoryColumns:
+    def _read_columns(self, boundary: int, name: str) -> MemoryColumns:
         stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
             "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
-            " language, marks, held FROM memories WHERE row >= ? AND row < ?",
+            " language, marks, held, keys FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
-        return MemoryColumns(list(map(MemoryRow._make, rows)), traits, self._cache.history(boundary))
+        names = turn_index_names(boundary_of(name))
+        return MemoryColumns(
+            list(map(MemoryRow._make, rows)),
+            traits,
+            self._cache.history(boundary),
+            turns=lambda: [self.memory_columns(turns) for turns in names],
+        )
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """Return the postings of each term, with those of the words that it matches (see the port)."""

@@ -4,7 +4,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.index.memory_columns import MemoryRow, Trait
+from agents.rules.index.memory_columns import MemoryRow, Trait, keys_of
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache
 from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
@@ -12,11 +12,11 @@ from streams.partition.database import PartitionDatabase
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, held,
-  status, unread, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  status, unread, keys, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excluded.occurred_ms,
   source = excluded.source, length = excluded.length, importance = excluded.importance,
   superseded = excluded.superseded, space = excluded.space, held = excluded.held, status = excluded.status,
-  unread = excluded.unread,
+  unread = excluded.unread, keys = excluded.keys,
   language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
 
@@ -59,8 +59,8 @@ class PartitionWriter:
             analyzed = self._write_terms(document, boundary, row, old)
             columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
             statuses = (memory.embedding.status, document.awaits_understanding)
-            # In the order of the table: from the id to the spaces, the statuses, the analysed text.
-            self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, *analyzed[1:]))
+            # In the order of the statement: from the id to the spaces, the statuses, the keys, the analysed text.
+            self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, columns.keys, *analyzed[1:]))
             self._cache.written(boundary, columns, trait)
 
     def remove(self, memory_id: str) -> None:
@@ -171,4 +171,5 @@ def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: Anal
         language=analyzed.language,
         labels=analyzed.marks,
         held=" ".join(memory.embedding.searchable_beside),
+        keys=keys_of(memory),
     )

@@ -99,6 +99,12 @@ class RowTable:
         mask: Mask = kinds[self._kind[rows]]
         return mask & time_mask(self._times[rows], where)
 
+    def _admitted_of(self, memory_ids: Sequence[str], where: MemoryFilter) -> RowNumbers:
+        """Return the rows of these memories that a filter admits."""
+        asked = np.unique(self.rows_of(memory_ids))
+        rows = asked[asked != NO_ROW]
+        return rows[self.admitted_mask(where, rows)]
+
     def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
         return np.fromiter(map(self.rows.get, memory_ids, repeat(NO_ROW)), np.int64, len(memory_ids))
@@ -173,9 +179,11 @@ class BoundaryVectors(TokenRows):
         self._pooled = with_capacity(self._pooled, new.stop)
         self._pooled[new] = [row.vectors.pooled for row in rows]
 
-    def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
-        """Return the nearest by the pooled vector in its length, best first, ties by id."""
-        rows = self.admitted_rows(where)
+    def nearest(
+        self, query: Vector, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> Nearest:
+        """Return the nearest by the pooled vector in its length, best first, ties by id: of all memories, or these."""
+        rows = self.admitted_rows(where) if memory_ids is None else self._admitted_of(memory_ids, where)
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self.ids)], precise_unit_vector(query))
         return best_of(self.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
@@ -184,11 +192,6 @@ class BoundaryVectors(TokenRows):
         self, question: TextQuestion, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
     ) -> Nearest:
         """Return the best by their best text: of all memories, or of these."""
-        if memory_ids is None:
-            rows = self.admitted_rows(where)
-        else:
-            asked = np.unique(self.rows_of(memory_ids))
-            rows = asked[asked != NO_ROW]
-            rows = rows[self.admitted_mask(where, rows)]
+        rows = self.admitted_rows(where) if memory_ids is None else self._admitted_of(memory_ids, where)
         scored = self._texts.scores(rows, question).at(rows)
         return best_of(self.ids, scored.rows, scored.scores, limit, scored.passages)

@@ -116,14 +116,22 @@ class EdgeIndex:
         del searches  # A read is a function call.
         return self
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
         contract.check_vector(space, vector)
         if (vectors := await self._cached.of(space, where)) is not None:
-            return vectors.nearest(vector, where, limit)
+            return vectors.nearest(vector, where, limit, memory_ids)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[ScoredText]:
-            return contract.by_direction(await self._query(space, query, where, count))
+            return contract.by_direction(await self._query(space, query, where, count, ids))
 
         return await contract.fetch_wholes(fetch, limit)
 

@@ -136,13 +136,23 @@ class QdrantIndex:
     async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
         return await read_ahead(searches, self._send, self)
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> list[Scored]:
         contract.check_vector(space, vector)
-        using = payload.pooled_name(space.fingerprint)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
+        if ids == []:
+            return []
+        has_lengths = space.fingerprint.passages is not None
+        query = PointQuery(payload.pooled_name(space.fingerprint), vector, where, 0, ids, has_lengths=has_lengths)
 
         async def fetch(count: int) -> list[ScoredText]:
-            has_lengths = space.fingerprint.passages is not None
-            [hits] = await self._send(space, [PointQuery(using, vector, where, count, has_lengths=has_lengths)])
+            [hits] = await self._send(space, [replace(query, limit=count)])
             return contract.by_direction(hits)
 
         return await contract.fetch_wholes(fetch, limit)

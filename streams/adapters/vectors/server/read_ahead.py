@@ -46,11 +46,18 @@ class ReadAhead:
         self._answered = answered
         self._index = index
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
-        """Return the nearest points."""
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
+        """Return the nearest points; those of `memory_ids` are asked for."""
         answered, number = self._find(space, vector, where)
-        if answered is None or limit != answered.search.dense_limit:
-            return await self._index.search(space, vector, where, limit)
+        if answered is None or memory_ids is not None or limit != answered.search.dense_limit:
+            return await self._index.search(space, vector, where, limit, memory_ids)
         hits = answered.dense[number]
         if len(hits) > limit and hits[limit].score == hits[limit - 1].score:
             # The server left out points of the score of the last one: ties are not by id.

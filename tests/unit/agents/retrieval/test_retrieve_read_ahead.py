@@ -23,11 +23,18 @@ class PlannedReads:
     asked: int = 0
     candidates_asked: int = 0
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
+    async def search(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Sequence[Scored]:
         plan = self._plan(space, where)
         assert any(question.pooled is vector for question in plan.questions)
         assert plan.dense_limit == limit
-        return await self.index.search(space, vector, where, limit)
+        return await self.index.search(space, vector, where, limit, memory_ids)
 
     async def search_passages(
         self,
