@@ -16,10 +16,12 @@ from modestream_client.operations import Body, Operation
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import models_json_schema
+from pydantic_core import from_json
 
 from gateway.http.limits import SMALL_BODY_BYTES
 from gateway.http.problems import refused_of
 from gateway.service.backend import Json
+from gateway.service.failures import Refused
 from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
@@ -117,27 +119,36 @@ class BodyReader:
 
 
 class QueryReader:
-    """Reads query parameters of one shape; a repeated one is a list."""
+    """Reads query parameters of one shape; a repeated one is a list, and one that is an object is JSON."""
 
     def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
         self.shape = shape
         self._scope_fields = scope_fields
         self._lists: set[str] = set()
         """Parameters of which a single value is sent as a list of one."""
+        self._objects: set[str] = set()
         for name, field in shape.model_json_schema()["properties"].items():
-            kinds = {option.get("type") for option in field.get("anyOf", [field])}
+            options = field.get("anyOf", [field])
+            kinds = {option.get("type") for option in options}
             if "array" in kinds and "string" not in kinds:
                 self._lists.add(name)
+            if any("$ref" in option for option in options):
+                self._objects.add(name)
 
     def read(self, request: Request) -> Sent:
         """Check the query and convert its texts. Raises Refused."""
         repeated: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             repeated.setdefault(name, []).append(value)
-        sent = {
+        sent: Json = {
             name: values[0] if len(values) == 1 and name not in self._lists else values
             for name, values in repeated.items()
         }
+        for name in self._objects & sent.keys():
+            try:
+                sent[name] = from_json(sent[name], allow_inf_nan=False)
+            except (TypeError, ValueError):
+                raise Refused("invalid_value", "give this parameter once, as JSON", name) from None
         try:
             model = self.shape.model_validate(sent, strict=False)
         except ValidationError as problem:
@@ -155,7 +166,8 @@ class QueryReader:
             about = {"description": field["description"]} if "description" in field else {}
             value = {key: part for key, part in field.items() if key not in ("title", "description")}
             required = name in schema.get("required", ())
-            parameters.append({"name": name, "in": "query", "required": required, "schema": value} | about)
+            shown = {"content": {"application/json": {"schema": value}}} if name in self._objects else {"schema": value}
+            parameters.append({"name": name, "in": "query", "required": required} | shown | about)
         return {"parameters": parameters}
 
 

@@ -7,7 +7,7 @@ Texts that were remembered are fields of their own, never part of a sentence.
 from typing import Annotated, Any
 
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, Role
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from gateway.service.backend import Json
 from schemas.messages.assemble import MIN_BUDGET_TOKENS
@@ -24,6 +24,16 @@ Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
 ReadMode = Annotated[str | None, Field(description="A mode of list_modes, or * for all")]
 ReadProject = Annotated[str | None, Field(description="A project, or * for all")]
 MemoryId = Annotated[str, Field(min_length=1, description="As other tools return it")]
+Filters = Annotated[
+    Json | None,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "All must match: conversation_id, speaker, role, metadata {name: value}; of a list, any",
+        }
+    ),
+]
+SameFilters = Annotated[Json | None, WithJsonSchema({"type": "object", "description": "As for search_memory"})]
 Time = Annotated[str | None, Field(description="ISO 8601 with offset, as 2026-03-01T09:30:00Z")]
 
 
@@ -46,6 +56,7 @@ class SearchMemory(BaseModel, extra="forbid"):
     top_k: Annotated[int, Field(ge=1, le=100)] = 10
     since: Time = None
     until: Annotated[str | None, Field(description="As since; not included")] = None
+    filters: Filters = None
 
 
 class AddMemory(BaseModel, extra="forbid"):
@@ -69,6 +80,7 @@ class ListMemories(BaseModel, extra="forbid"):
     project_id: ReadProject = None
     limit: Annotated[int, Field(ge=1, le=500)] = PAGE_ITEMS
     cursor: Annotated[str | None, Field(description="next of the page before")] = None
+    filters: SameFilters = None
 
 
 class OneMemory(BaseModel, extra="forbid"):
@@ -91,6 +103,7 @@ class AssembleContext(BaseModel, extra="forbid"):
     mode: ReadMode = None
     project_id: ReadProject = None
     budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
+    filters: SameFilters = None
 
 
 class DeclareMode(BaseModel, extra="forbid"):

@@ -1,7 +1,7 @@
 """Ask and look: retrieve memories, assemble a prompt, lists page by page or whole, maps."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -48,10 +48,11 @@ class ListOptions(TypedDict, total=False):
     """Keywords of every list.
 
     `user_id`, `projects`, `scope`: the owner, one project, several or `"*"`, and further scope fields. `mode`: one,
-    several or `"*"` (default). `conversation_id`, `types`, `role`, `embedding_status`: memories with these alone.
-    `since` ≤ time < `until`. `contains`: a part of the text, letter case ignored. `include_superseded`: also what a
-    later memory has replaced. `order`: `newest` (default) or `oldest` first. `read_after`, `principal`, `timeout`: as
-    in `retrieve`. Conversations and projects are those of the memories that match.
+    several or `"*"` (default). `conversation_id`, `types`, `role`, `embedding_status`: memories with these alone;
+    `filters` as in `retrieve`. `since` ≤ time < `until`. `contains`: a part of the text, letter case ignored.
+    `include_superseded`: also what a later memory has replaced. `order`: `newest` (default) or `oldest` first.
+    `read_after`, `principal`, `timeout`: as in `retrieve`. Conversations and projects are those of the memories that
+    match.
     """
 
     user_id: UserId | None
@@ -61,6 +62,7 @@ class ListOptions(TypedDict, total=False):
     conversation_id: str | None
     types: Sequence[MemoryType] | None
     role: Role | None
+    filters: Mapping[str, Any] | None
     since: datetime | str | None
     until: datetime | str | None
     contains: str | None
@@ -94,6 +96,7 @@ class ReadingCalls(Session):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         depth: Literal["items", "auto"] = "items",
+        filters: Mapping[str, Any] | None = None,
         read_after: ReadAfter = OWN_WRITES,
         explain: bool = False,
         include_superseded: bool = False,
@@ -109,6 +112,8 @@ class ReadingCalls(Session):
         >>> answer = await memory.retrieve("where do we deploy?")
         >>> answer.hits[0].speaker, answer.hits[0].text
         ('Ana', 'The deploy target is fly.io now.')
+        >>> (await memory.retrieve("where do we deploy?", filters={"speaker": "Ben"})).hits
+        ()
 
         Parameters
         ----------
@@ -134,6 +139,9 @@ class ReadingCalls(Session):
             `since` ≤ time < `until`, with a zone.
         depth
             `items`, or `auto`: from intention and categories down to items, only as far as needed.
+        filters
+            Memories that match all of `conversation_id`, `speaker`, `role` and `metadata`, a mapping of names to
+            values; any value of a list, as in `{"speaker": ["Ana", "Ben"], "metadata": {"source": "mail"}}`.
         read_after
             `OWN_WRITES`: the answer includes the earlier writes of this client for the user. The `read_after` of
             any client's write for the user (or the offset alone): that turn and all before it. None: no wait. If the
@@ -168,6 +176,7 @@ class ReadingCalls(Session):
             "since": since,
             "until": until,
             "depth": depth,
+            "filters": filters,
             "explain": explain,
             "include_superseded": include_superseded,
             "rerank": rerank,
@@ -205,6 +214,7 @@ class ReadingCalls(Session):
         question_suffix: str | None = None,
         remember: Sequence[ChatMessage] = (),
         pins: Sequence[str] = (),
+        filters: Mapping[str, Any] | None = None,
         mode: str | Sequence[str] | None = None,
         read_after: ReadAfter = OWN_WRITES,
         user_id: UserId | None = None,
@@ -252,6 +262,8 @@ class ReadingCalls(Session):
             Texts that stand among the memories of this request and are stored nowhere.
         pins
             Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
+        filters
+            As in `retrieve`. Safety requirements, `pins` and `remember` are there whatever they say.
         mode, projects, scope, read_after
             As in `retrieve`.
         """
@@ -275,6 +287,7 @@ class ReadingCalls(Session):
             "question_suffix": question_suffix,
             "remember": remember,
             "pins": pins,
+            "filters": filters,
             "read_after": await self._transport.resolve_read_after(user, read_after),
         }
         record = ASSEMBLE_CONTEXT.record_of(self._selector(user, projects, scope), fields)

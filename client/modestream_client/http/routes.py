@@ -65,7 +65,8 @@ def route_of(record: Json, boundary: BoundaryFields = USER_BOUNDARY) -> Route:
     named = {name: encode_segment(str(sent[name])) for name in operation.http.names}
     path = operation.http.path.format(user_id=encode_segment(boundary.name(record["scope"])), **named)
     if operation.http.method in ("GET", "DELETE"):
-        return Route(operation.http.method, path, query=fields, runs_long=operation.runs_long)
+        query = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in fields.items()}
+        return Route(operation.http.method, path, query=query, runs_long=operation.runs_long)
     return Route(operation.http.method, path, body=fields, runs_long=operation.runs_long)
 
 
