@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from modestream_client.runs import Pipeline
@@ -37,7 +37,7 @@ FilterValue = str | bool | int | float
 """What metadata is compared with: `true`, 1 and `"1"` differ, 7.0 and 7 do not."""
 
 
-def _values(is_one: Callable[[object], bool], expected: str) -> PlainValidator:
+def _values(is_one: Callable[[object], bool], expected: str) -> BeforeValidator:
     """Return the validator of a filter: a value, or a list of values, as a tuple."""
 
     def validate(given: object) -> tuple[Any, ...]:
@@ -50,7 +50,7 @@ def _values(is_one: Callable[[object], bool], expected: str) -> PlainValidator:
             raise ValueError(f"a filter is {expected}, or a list of these")
         return tuple(values)
 
-    return PlainValidator(validate, json_schema_input_type=_INPUT[expected])
+    return BeforeValidator(validate, json_schema_input_type=_INPUT[expected])
 
 
 _STRING, _ROLE, _SCALAR = "a string", f"a role ({', '.join(get_args(Role))})", "a string, a number or a boolean"
@@ -59,9 +59,11 @@ _INPUT = {
     _ROLE: Role | Annotated[list[Role], Field(min_length=1, max_length=MAX_FILTER_VALUES)],
     _SCALAR: FilterValue | Annotated[list[FilterValue], Field(min_length=1, max_length=MAX_FILTER_VALUES)],
 }
-_Strings = Annotated[tuple[str, ...], _values(lambda value: isinstance(value, str), _STRING)]
-_Roles = Annotated[tuple[Role, ...], _values(lambda value: value in get_args(Role), _ROLE)]
-_Scalars = Annotated[tuple[FilterValue, ...], _values(lambda value: isinstance(value, str | int | float), _SCALAR)]
+_Strings = Annotated[tuple[str, ...], Field(strict=False), _values(lambda value: isinstance(value, str), _STRING)]
+_Roles = Annotated[tuple[Role, ...], Field(strict=False), _values(lambda value: value in get_args(Role), _ROLE)]
+_Scalars = Annotated[
+    tuple[FilterValue, ...], Field(strict=False), _values(lambda value: isinstance(value, FilterValue), _SCALAR)
+]
 
 
 def _few(given: object) -> object:

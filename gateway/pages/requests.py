@@ -4,6 +4,7 @@ Guaranteed: the user of a view is one that the caller may read; user, project an
 every address that a page links to keeps them.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -218,14 +219,30 @@ def list_fields(query: Mapping[str, str]) -> dict[str, Any]:
         fields["until"] = _beginning_of(until, 1)
     if query.get("include_superseded"):
         fields["include_superseded"] = True
+    filters: dict[str, Any] = {"speaker": speaker} if (speaker := query.get("speaker")) else {}
+    if metadata := query.get("metadata"):
+        name, is_given, value = metadata.partition("=")
+        if not is_given:
+            raise Refused("invalid_value", "metadata is NAME=VALUE", "metadata")
+        filters["metadata"] = {name.strip(): _metadata_values(value.strip())}
+    if filters:
+        fields["filters"] = filters
     return {**fields, "limit": _limit(query.get("limit"))}
+
+
+def _metadata_values(text: str) -> list[str | float | bool]:
+    """Return what a text may stand for: itself, and the number or boolean of this form."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return [text]
+    return [text, value] if isinstance(value, bool | int | float) else [text]
 
 
 def is_filtered(query: Mapping[str, str]) -> bool:
     """True if a query has a filter besides the pickers of the head."""
-    return any(
-        query.get(name) for name in ("role", "conversation_id", "embedding_status", TEXT, "types", "since", "until")
-    )
+    names = ("role", "conversation_id", "embedding_status", TEXT, "types", "since", "until", "speaker", "metadata")
+    return any(query.get(name) for name in names)
 
 
 class Pager(NamedTuple):

@@ -203,6 +203,7 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         question_suffix="?",
         remember=[{"role": "user", "content": "It is late."}],
         pins=("m1",),
+        filters={"metadata": {"ticket": (7, "7")}},
         projects=["p1", "p2"],
         mode="*",
     )
@@ -228,6 +229,7 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         "question_suffix": "?",
         "remember": [{"role": "user", "content": "It is late."}],
         "pins": ["m1"],
+        "filters": {"metadata": {"ticket": [7, "7"]}},
         "read_after": written.offset,
     }
     assert context.interaction_mode == "TASK"
