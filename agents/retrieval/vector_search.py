@@ -226,6 +226,7 @@ class VectorSearch:
         prepared = _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))
         if mode_search.where.filters is None:
             return prepared
+        # The vector index knows no filters.
         ids = list(map(memory_columns.id_of.__getitem__, np.flatnonzero(embedded).tolist()))
         unfiltered = memory_columns.admitted(
             replace(mode_search.where, filters=None), include_superseded=search.request.include_superseded
@@ -344,6 +345,7 @@ class VectorSearch:
     ) -> Sequence[Scored]:
         """Return the nearest memories by the pooled vector of those that filters admit."""
         where, limit, admitted = prepared.nearest.mode_search.where, prepared.dense_limit, prepared.admitted
+        # What filters admit may be all about something else: if too few are found, the search goes by ids after all.
         if admitted is not None and len(admitted) > MAX_GIVEN_IDS:
             wide = math.ceil(FILTERED_SPARE * limit / prepared.filtered_share)
             nearest = Nearest.of(await reads.search(space, question.pooled, where, wide))

@@ -84,14 +84,11 @@ class Filters(BaseModel, extra="forbid", strict=True, frozen=True):
     role: _Roles = Field(default_factory=tuple)
     metadata: Annotated[dict[str, _Scalars], BeforeValidator(_few)] = Field(default_factory=dict)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _has_few_names(cls, given: object) -> object:
-        return _few(given)
-
 
 GivenFilters = Annotated[
-    Filters | None, AfterValidator(lambda filters: None if filters is None or filters == Filters() else filters)
+    Filters | None,
+    BeforeValidator(_few),
+    AfterValidator(lambda filters: None if filters is None or filters == Filters() else filters),
 ]
 """The field of a request; an empty object is None."""
 

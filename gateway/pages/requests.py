@@ -6,6 +6,7 @@ every address that a page links to keeps them.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -224,19 +225,14 @@ def list_fields(query: Mapping[str, str]) -> dict[str, Any]:
         name, is_given, value = metadata.partition("=")
         if not is_given:
             raise Refused("invalid_value", "metadata is NAME=VALUE", "metadata")
-        filters["metadata"] = {name.strip(): _metadata_values(value.strip())}
+        # A form has texts alone: `7` is the number, too.
+        values: list[object] = [value.strip()]
+        with suppress(ValueError):
+            values += [scalar for scalar in [json.loads(value)] if isinstance(scalar, bool | int | float)]
+        filters["metadata"] = {name.strip(): values}
     if filters:
         fields["filters"] = filters
     return {**fields, "limit": _limit(query.get("limit"))}
-
-
-def _metadata_values(text: str) -> list[str | float | bool]:
-    """Return what a text may stand for: itself, and the number or boolean of this form."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return [text]
-    return [text, value] if isinstance(value, bool | int | float) else [text]
 
 
 def is_filtered(query: Mapping[str, str]) -> bool:

@@ -59,6 +59,15 @@ async def test_search_gives_no_more_than_the_limit(index: VectorIndex) -> None:
     assert await index.search(SPACE, X, EVERYTHING, 0) == []
 
 
+async def test_search_among_given_memories(index: VectorIndex) -> None:
+    points = [point(number, vector=vector(1, number, 0, 0)) for number in range(9)]
+    await index.upsert(SPACE, [*points, point(10, boundary="u2")])
+    among = [memory(number) for number in (7, 2, 10, 99, 4, 2)]
+    assert ids(await index.search(SPACE, X, EVERYTHING, 10, among)) == [memory(2), memory(4), memory(7)]
+    assert ids(await index.search(SPACE, X, EVERYTHING, 2, among)) == [memory(2), memory(4)]
+    assert ids(await index.search(SPACE, X, EVERYTHING, 10, [])) == []
+
+
 async def test_equal_cosines_are_ordered_by_id_also_at_the_limit(index: VectorIndex) -> None:
     best = point(999, vector=vector(1, 0.1, 0, 0))
     await index.upsert(SPACE, [best, *(point(number, vector=vector(1, 1, 0, 0)) for number in range(300, 0, -1))])

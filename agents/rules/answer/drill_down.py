@@ -97,6 +97,7 @@ def intention_layer(
 
 
 def _restricted(entry: IntentionEntry, read: ReadMemory) -> IntentionEntry | None:
+    # What the command `set_intention` has set rests on no memory, and matches nothing.
     behind = (*entry.memory_ids, *([entry.item_id] if entry.item_id else ()))
     if not behind or any(read(memory_id) is None for memory_id in behind):
         return None

@@ -99,6 +99,7 @@ def keys_of(memory: Memory) -> bytes:
 
 
 def _metadata_key(name: str, value: FilterValue) -> bytes:
+    # A whole number is the same number as a float, as it is in JSON.
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     return blake2b(json.dumps([name, number]).encode(), digest_size=KEY_BYTES).digest()
 
@@ -279,7 +280,9 @@ class MemoryColumns:
             derived = self.columns.live & ~is_turn
             mask = is_turn & self._said(filters)
             if derived.any():
-                sources = [_id_keys(columns._ids_of(columns._said(filters))) for columns in turns]  # noqa: SLF001
+                # Of superseded turns too: a memory that replaces them is derived of them.
+                said = [(columns.id_of, np.flatnonzero(columns._said(filters))) for columns in turns]  # noqa: SLF001
+                sources = [_id_keys(map(id_of.__getitem__, numbers.tolist())) for id_of, numbers in said]
                 mask |= derived & self._key_table().all_of(np.concatenate(sources))[self.columns.keys]
             self._matching = filters, versions, mask
         return self._matching[2]
@@ -305,10 +308,8 @@ class MemoryColumns:
             mask &= self._key_table().any_of(keys)[columns.keys]
         return mask
 
-    def _ids_of(self, mask: Mask) -> Iterable[str]:
-        return map(self.id_of.__getitem__, np.flatnonzero(mask).tolist())
-
     def _key_table(self) -> "KeyTable":
+        # Keys are never removed: their number is their version.
         if self._keyed is None or self._keyed.size != len(self._keys):
             self._keyed = KeyTable(list(self._keys))
         return self._keyed

@@ -76,6 +76,21 @@ async def test_connection_has_a_project(wire: InMemoryTransport) -> None:
     assert len(everywhere["memories"]) == 2
 
 
+async def test_filters(wire: InMemoryTransport) -> None:
+    async with in_process(wire) as session:
+        for speaker in ("Ana", "Ben"):
+            await answer(session, "add_memory", text=f"The lamp of {speaker} is broken.", speaker=speaker)
+        asked: dict[str, Any] = {"filters": {"speaker": "Ana", "role": ["user", "tool"]}}
+        found = await answer(session, "search_memory", query="lamp", **asked)
+        listed = await answer(session, "list_memories", **asked)
+        context = await answer(session, "assemble_context", query="lamp", **asked)
+        refused = await error(session, "search_memory", query="lamp", filters={"speaker": None})
+    for memories in (found["memories"], listed["memories"]):
+        assert [memory["text"] for memory in memories] == ["The lamp of Ana is broken."]
+    assert "Ben" not in context["messages"][1]["content"]
+    assert refused.endswith("(filters.speaker)")
+
+
 async def test_context_and_modes(wire: InMemoryTransport) -> None:
     async with in_process(wire, tools=[*USUAL_TOOLS, *MORE_TOOLS]) as session:
         await answer(session, "declare_mode", name="journal")

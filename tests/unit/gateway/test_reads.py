@@ -1,5 +1,6 @@
 """Reads over HTTP: bodies and queries become records; what the service does not know is refused before it is asked."""
 
+import json
 from typing import Any
 
 import httpx
@@ -47,9 +48,20 @@ async def test_query_parameters_are_a_list_record(http: httpx.AsyncClient, wire:
     assert record["since"] == "2026-03-01T09:30:00Z"
 
 
+async def test_filters_are_json_in_a_query(http: httpx.AsyncClient, wire: FakeWire) -> None:
+    wire.results["list.v1"] = PAGE
+    filters = {"speaker": ["Ana"], "metadata": {"ticket": [7, "7", True]}}
+    await http.get("/v1/users/u1/memories", params={"filters": json.dumps(filters)})
+    assert wire.records[0]["filters"] == filters
+
+
 @pytest.mark.parametrize(
     ("path", "field"),
     [
+        ("/memories?filters=Ana", "filters"),
+        ('/memories?filters={"colour":"red"}', "filters.colour"),
+        ('/memories?filters={"speaker":null}', "filters.speaker"),
+        ("/memories?filters={}&filters={}", "filters"),
         ("/memories?limit=0", "limit"),
         ("/memories?limit=many", "limit"),
         ("/memories?lmit=5", "lmit"),

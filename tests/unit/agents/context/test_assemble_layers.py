@@ -178,6 +178,15 @@ async def test_a_summary_of_what_is_private_is_not_for_a_model(library: ContextH
     assert result.sections["capsules"] == []
 
 
+async def test_a_summary_shows_what_matches_alone(library: ContextHarness) -> None:
+    turns = [made(text, place, conversation_id=f"c{2 + place}") for place, text in enumerate(("Dr Webb.", "A knee."))]
+    items = [item_of(turn, text=turn.text) for turn in turns]
+    library.store(*turns, *items)
+    with_a_summary(library, SUMMARY, *items)
+    asked = {"query": "how is my health?", "interaction_mode": "GENERAL", "filters": {"conversation_id": "c3"}}
+    assert contents(await library.assemble_context(**asked)) == ["health: A knee."]
+
+
 async def test_summary_without_its_sources_is_not_shown(library: ContextHarness) -> None:
     [webb, knee] = sources(library)
     with_a_summary(library, SUMMARY, webb, knee)

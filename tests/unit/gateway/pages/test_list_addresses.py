@@ -21,6 +21,18 @@ def test_all_extracted_types_are_one_choice() -> None:
     assert list_fields({"types": "semantic"})["types"] == ["semantic"]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"), [("a=mail", ["mail"]), ("a=7", ["7", 7]), ("a= true ", ["true", True]), ("a=b=c", ["b=c"])]
+)
+def test_metadata_is_any_value_that_a_text_may_stand_for(text: str, values: list[object]) -> None:
+    assert list_fields({"metadata": text})["filters"] == {"metadata": {"a": values}}
+
+
+def test_metadata_without_a_name_is_refused() -> None:
+    with pytest.raises(Refused, match="NAME=VALUE"):
+        list_fields({"metadata": "mail"})
+
+
 @pytest.mark.parametrize("limit", ["0", "501", "many", "9999999999999999999999"])
 def test_a_page_has_a_bound(limit: str) -> None:
     with pytest.raises(Refused, match="rows"):

@@ -58,6 +58,7 @@ async def test_texts_are_shown_as_texts_and_cut(wire: FakeWire) -> None:
 async def test_filters_are_a_list_record(wire: FakeWire) -> None:
     query = "&mode=journal&project=home&types=semantic&role=user&since=2026-03-01&until=2026-03-01"
     more = "&text=kent&embedding_status=failed&conversation_id=c1&order=oldest&include_superseded=true&limit=25"
+    more += "&speaker=Ana&metadata=ticket%3D7"
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(PAGE + query + more)).text
     record = next(record for record in wire.records if record.get("what") == "memories")
@@ -73,6 +74,7 @@ async def test_filters_are_a_list_record(wire: FakeWire) -> None:
         "conversation_id": "c1",
         "order": "oldest",
         "include_superseded": True,
+        "filters": {"speaker": "Ana", "metadata": {"ticket": ["7", 7]}},
         "limit": 25,
     }
     assert {name: record[name] for name in expected} == expected
