@@ -90,7 +90,7 @@ def _current_errors(visible: VisibleSet) -> list[int]:
     """Return the latest unresolved errors of the conversation, and the latest recent one from elsewhere."""
     conversations = visible.columns.conversations
     errors = visible.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (conversations != MISSING)
-    # A resolved error blocks nothing, even if filters leave out who resolved it.
+    # A resolved error blocks nothing, even if filters leave out the turn that says so.
     resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES, of_all_modes=True) & visible.in_modes
     resolved &= conversations != MISSING
     last = np.full(int(conversations.max(initial=0)) + 1, MISSING)

@@ -85,6 +85,9 @@ KEY_BYTES = 8
 """Bytes of a digest of metadata, or of the beginning of a memory's id: chance makes two of a user's equal with a
 probability of one in a million at millions of them."""
 
+KEYS_BYTES = 130
+"""Bytes of one memory's keys that no other has, beside three times their own."""
+
 MAX_FILTERED_VALUES = 1000
 """Metadata values of a turn that filters find, its first ones: each takes 2 us and 8 bytes whenever it is written."""
 
@@ -176,6 +179,8 @@ class MemoryColumns:
         """By digest, which memories have a further vector in that space; none until an embedder is changed."""
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._keys: dict[bytes, int] = {b"": 0}
+        self.key_bytes = 0
+        """Bytes of different `MemoryRow.keys`, about."""
         self._keyed: KeyTable | None = None
         self._turns = turns or (lambda: (self,))
         self._matching: tuple[Filters, Sequence[int], Mask] | None = None
@@ -238,6 +243,8 @@ class MemoryColumns:
         columns.importance[at] = importance
         columns.languages[at] = languages
         columns.labels[at] = labels
+        new_keys = {some for some in keys if some not in self._keys}
+        self.key_bytes += sum(KEYS_BYTES + 3 * len(some) for some in new_keys)
         columns.keys[at] = [_index_in(self._keys, some) for some in keys]
         size = len(self.columns.live)
         for digest in {*self._held, *(digest for each in filter(None, held) for digest in each.split())}:
@@ -295,7 +302,7 @@ class MemoryColumns:
     def _said(self, filters: Filters) -> Mask:
         """Return the turns that match."""
         columns = self.columns
-        mask = columns.live & (columns.conversations != MISSING)
+        mask: Mask = columns.live & (columns.conversations != MISSING)
         if filters.conversation_id:
             mask &= self.in_conversation(*filters.conversation_id)
         if filters.speaker:

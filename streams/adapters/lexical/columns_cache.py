@@ -11,7 +11,7 @@ MAX_CACHED_BYTES = 32 * 1024 * 1024
 """Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
 one memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
 
-COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 70
+COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 300, 1_500, 70
 """Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
 each of its terms, with the objects around the arrays."""
 
@@ -124,7 +124,7 @@ class MemoryColumnsCache:
         """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
         columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
         size = COLUMNS_BYTES + (columns.documents + len(self._written.get(boundary, ()))) * MEMORY_BYTES
-        size += min(columns.documents, MAX_RERANKED) * FEATURE_BYTES
+        size += columns.key_bytes + min(columns.documents, MAX_RERANKED) * FEATURE_BYTES
         size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
         self._bytes += size - self._sizes.get(boundary, 0)
         self._sizes[boundary] = size

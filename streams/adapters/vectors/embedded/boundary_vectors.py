@@ -103,7 +103,8 @@ class RowTable:
         """Return the rows of these memories that a filter admits."""
         asked = np.unique(self.rows_of(memory_ids))
         rows = asked[asked != NO_ROW]
-        return rows[self.admitted_mask(where, rows)]
+        admitted: RowNumbers = rows[self.admitted_mask(where, rows)]
+        return admitted
 
     def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
