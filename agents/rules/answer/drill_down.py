@@ -72,11 +72,11 @@ def intention_layer(
     With `read` those that rest on memories which it returns, and on no others.
     """
     entries = [
-        (scope, part, shown)
+        (scope, part, visible)
         for scope, view in views
         for part in INTENTION_PARTS
         for entry in view.open_entries(part)
-        if entry.text and (shown := entry if read is None else _restricted(entry, read))
+        if entry.text and (visible := entry if read is None else _restricted(entry, read))
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
     matches = match_entries(texts, coverage)

@@ -182,7 +182,7 @@ class MemoryColumns:
         self.key_bytes = 0
         """Bytes of different `MemoryRow.keys`, about."""
         self._keyed: KeyTable | None = None
-        self._turns = turns or (lambda: (self,))
+        self._turns = turns
         self._matching: tuple[Filters, Sequence[int], Mask] | None = None
         """The last filters with their result, and the `changes` of the columns that it is of."""
         self._order: TurnOrder | None = None
@@ -266,6 +266,7 @@ class MemoryColumns:
 
     def admitted(self, where: MemoryFilter, *, include_superseded: bool = False) -> Mask:
         """Return the memories that a read may see."""
+        matching = None if where.filters is None else self.matching(where.filters)
         columns = self.columns
         mask: Mask = columns.live & self.of_kind(lambda kind: kind.admitted(where)).astype(np.bool_)
         if not include_superseded:
@@ -274,13 +275,11 @@ class MemoryColumns:
             mask &= columns.occurred_ms >= where.since_ms
         if where.until_ms is not None:
             mask &= columns.occurred_ms < where.until_ms
-        if where.filters is not None:
-            mask &= self.matching(where.filters)
-        return mask
+        return mask if matching is None else mask & matching
 
     def matching(self, filters: Filters) -> Mask:
         """Return the turns that match, and the memories that are derived of such turns alone."""
-        turns = self._turns()
+        turns = (self,) if self._turns is None else self._turns()
         versions = [columns.changes for columns in (self, *turns)]
         if self._matching is None or self._matching[0] is not filters or self._matching[1] != versions:
             is_turn = self.of_kind(lambda kind: kind.type == TURN_TYPE) > 0

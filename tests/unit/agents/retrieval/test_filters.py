@@ -166,7 +166,7 @@ async def test_an_intention_and_summaries_show_what_matches_alone(library: Retri
         declared=True,
     )
     library.categories.put(0, SCOPE, Taxonomy(categories={"beta": category}))
-    asked = {"project": "default", "depth": "auto", "filters": {"speaker": "Ana"}}
+    asked: dict[str, Any] = {"project": "default", "depth": "auto", "filters": {"speaker": "Ana"}}
     result, _ = await library.ask("who tests the beta before we ship?", **asked)
     assert result.intention is not None
     assert [goal["text"] for goal in result.intention["goals"]] == ["to ship the beta in June"]
