@@ -19,7 +19,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedder
 from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
 from agents.retrieval.lexical_features import LexicalFeatures
-from agents.rules.index.columns import MISSING
+from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan
 from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
@@ -140,10 +140,10 @@ class _PreparedSearch:
     nearest: ModeSearchResult
     space: VectorSpace | None = None
     encoders: Sequence[QueryEncoder] = ()
+    filtered_share: float | None = None
+    """How many of the mode's memories with a vector the filters admit, in 0..1; None without filters."""
     admitted: Sequence[str] | None = None
-    """The memories that filters admit; None without filters."""
-    filtered_share: float = 1.0
-    """How many of the mode's memories with a vector these are, in 0..1."""
+    """These memories, if they are few."""
 
     @property
     def many(self) -> bool:
@@ -227,12 +227,12 @@ class VectorSearch:
         if mode_search.where.filters is None:
             return prepared
         # The vector index knows no filters.
-        ids = list(map(memory_columns.id_of.__getitem__, np.flatnonzero(embedded).tolist()))
+        ids = _ids_at(embedded, memory_columns) if count <= MAX_GIVEN_IDS else None
         unfiltered = memory_columns.admitted(
             replace(mode_search.where, filters=None), include_superseded=search.request.include_superseded
         )
         every = int((unfiltered & memory_columns.embedded(digest)).sum())
-        return replace(prepared, admitted=ids, filtered_share=count / every)
+        return replace(prepared, filtered_share=count / every, admitted=ids)
 
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""
@@ -300,7 +300,7 @@ class VectorSearch:
         Candidates of late interaction are known ahead by words alone. Where a read is a round trip, the server adds the
         nearest to them, without their neighbours: that costs no recall (`docs/decisions/0028-one-query-a-question.md`).
         """
-        if prepared.space is None or prepared.admitted is not None:
+        if prepared.space is None or prepared.filtered_share is not None:
             return None
         try:
             asked = tuple(usable_encodings(prepared.encoders, questions).values())
@@ -344,17 +344,18 @@ class VectorSearch:
         words: LexicalFeatures,
     ) -> Sequence[Scored]:
         """Return the nearest memories by the pooled vector of those that filters admit."""
-        where, limit, admitted = prepared.nearest.mode_search.where, prepared.dense_limit, prepared.admitted
-        # What filters admit may be all about something else: if too few are found, the search goes by ids after all.
-        if admitted is not None and len(admitted) > MAX_GIVEN_IDS:
-            wide = math.ceil(FILTERED_SPARE * limit / prepared.filtered_share)
-            nearest = Nearest.of(await reads.search(space, question.pooled, where, wide))
-            columns = words.memory_columns()
-            is_admitted = columns.admitted(where, include_superseded=words.include_superseded)
-            mask = np.append(is_admitted, False)[columns.derived().numbers_of(nearest)]
-            if mask.sum() >= limit or len(nearest) < wide:
-                return Nearest(nearest.table, nearest.scores[mask], nearest.rows[mask])[:limit]
-        return await reads.search(space, question.pooled, where, limit, admitted)
+        where, limit = prepared.nearest.mode_search.where, prepared.dense_limit
+        if prepared.filtered_share is None or prepared.admitted is not None:
+            return await reads.search(space, question.pooled, where, limit, prepared.admitted)
+        wide = math.ceil(FILTERED_SPARE * limit / prepared.filtered_share)
+        nearest = Nearest.of(await reads.search(space, question.pooled, where, wide))
+        columns = words.memory_columns()
+        is_admitted = columns.admitted(where, include_superseded=words.include_superseded)
+        mask = np.append(is_admitted, False)[columns.derived().numbers_of(nearest)]
+        if mask.sum() >= limit or len(nearest) < wide:
+            return Nearest(nearest.table, nearest.scores[mask], nearest.rows[mask])[:limit]
+        # The filters admit what is about something else.
+        return await reads.search(space, question.pooled, where, limit, _ids_at(is_admitted, columns))
 
     async def _passages(
         self,
@@ -390,6 +391,10 @@ class VectorSearch:
             for crosses, question in asked.items()
         ]
         return dict(zip(asked, await _gather(calls), strict=True))
+
+
+def _ids_at(mask: Mask, columns: MemoryColumns) -> list[str]:
+    return list(map(columns.id_of.__getitem__, np.flatnonzero(mask).tolist()))
 
 
 def _candidates(

@@ -371,8 +371,13 @@ class MemoryColumns:
 
     def in_conversation(self, *names: str) -> Mask:
         """Return the turns of the conversations of these names, in any scope."""
-        known, indexes_by_name = product({kind.scope for kind in self.kinds}, names), self._conversations
-        indexes = [indexes_by_name[conversation] for conversation in known if conversation in indexes_by_name]
+        scopes, indexes_by_name = {kind.scope for kind in self.kinds}, self._conversations
+        if len(names) * len(scopes) <= len(indexes_by_name):
+            known = product(scopes, names)
+            indexes = [indexes_by_name[conversation] for conversation in known if conversation in indexes_by_name]
+        else:
+            wanted = frozenset(names)
+            indexes = [index for (_, name), index in indexes_by_name.items() if name in wanted]
         return self.columns.live & np.isin(self.columns.conversations, indexes)
 
     def conversation_names(self) -> list[tuple[ScopeItems, str]]:
