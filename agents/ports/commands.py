@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from modestream_client.operations import COMMANDS
 from pydantic import BaseModel, ValidationError
 
 from schemas.failures import Rejected
@@ -52,6 +53,19 @@ CommandHandler = Callable[[Command, int], Coroutine[Any, Any, CommandResult]]
 
 BeforeForgetting = Callable[[Command, int], None]
 """Clears derived data of a project, or of all projects of a user, before the `forget` command is answered."""
+
+
+MAX_NAMED_ARGUMENTS = 20
+MAX_ARGUMENT_NAME_CHARS = 80
+"""Unknown arguments that a warning names, and characters of each name: both come from the sender."""
+
+
+def unknown_arguments(command: Command) -> tuple[str, ...]:
+    """Return the arguments that a command does not have, the first of them, long names cut."""
+    operation = COMMANDS.get(command.command)
+    known = {} if operation is None or operation.arguments is None else operation.arguments.model_fields
+    unknown = [name[:MAX_ARGUMENT_NAME_CHARS] for name in command.arguments if name not in known]
+    return tuple(unknown[:MAX_NAMED_ARGUMENTS])
 
 
 def parse_arguments(model: type[ArgumentsT], command: Command) -> ArgumentsT:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
@@ -19,6 +19,10 @@ from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
 
 EntryT = TypeVar("EntryT")
+
+
+UnknownArguments = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)]
+"""Arguments that the command does not have, for the warning of its answer."""
 
 
 class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
@@ -59,6 +63,7 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     categories: tuple[str, ...] = ()
     searchable: bool | None = None
     private: bool | None = None
+    unknown_arguments: UnknownArguments = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -132,7 +137,8 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery.
 
     It covers the memories of its scope, or with `all_projects` those of its boundary, as a record without this field.
-    The last three are those of `refresh`: turns of earlier revisions are understood again, at most so much is spent.
+    `before_revision`, `max_calls` and `max_tokens` are those of `refresh`: turns of earlier revisions are understood
+    again, at most so much is spent.
     """
 
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")
@@ -145,6 +151,7 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     before_revision: int | None = None
     max_calls: int | None = None
     max_tokens: int | None = None
+    unknown_arguments: UnknownArguments = ()
 
 
 @dataclass(slots=True)

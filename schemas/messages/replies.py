@@ -1,5 +1,6 @@
 """`reply.v1`: the single reply to a request with `reply_to` (docs/contract.md)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,15 @@ class ReplyWarning:
 
     code: str
     message: str
+
+
+def warn_of_unknown(arguments: Sequence[str]) -> tuple[ReplyWarning, ...]:
+    """Return the warning that names arguments which a command does not have; none without any."""
+    if not arguments:
+        return ()
+    names = ", ".join(map(repr, arguments))
+    message = f"unknown arguments were ignored: {names}; docs/contract.md lists those of each command"
+    return (ReplyWarning("unknown_argument", message),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ from agents.commands.admit import DispatchCommands
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import SteadyClock
+from agents.ports.commands import unknown_arguments
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.records import Record
-from schemas.messages.replies import ReplyWarning, SuccessReply
+from schemas.messages.replies import ReplyWarning, SuccessReply, warn_of_unknown
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
@@ -154,7 +155,7 @@ class AnswerQuery:
                 return HandlerResult(None)
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
         # Writes of the stores are not its own, but those of the command that runs beside it.
-        return HandlerResult(SuccessReply(shown.result))
+        return HandlerResult(SuccessReply(shown.result, warn_of_unknown(unknown_arguments(command))))
 
     async def _hits(
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions

@@ -18,7 +18,7 @@ from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten
 from schemas.messages.records import Record
-from schemas.messages.replies import SuccessReply
+from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.state.memories import Memory
 from streams.backoff import until_available
 from streams.flow.publisher import Publisher
@@ -123,7 +123,8 @@ class ApplyChanges:
         await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
         writes = after.clear_answers(change, record.partition)
-        return HandlerResult(SuccessReply(_result(change, tally)), after.tombstones(change, record.partition), writes)
+        answer = SuccessReply(_result(change, tally), warn_of_unknown(change.unknown_arguments))
+        return HandlerResult(answer, after.tombstones(change, record.partition), writes)
 
     def _is_done(self, record: Record) -> bool:
         """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""

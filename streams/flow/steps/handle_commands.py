@@ -13,11 +13,12 @@ from functools import partial
 from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
 from agents.commands.admit import DispatchCommands
+from agents.ports.commands import ResultBody, unknown_arguments
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
-from schemas.messages.replies import SuccessReply
+from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.scopes import ScopeFields
 from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
@@ -73,7 +74,7 @@ class AnswerCommand:
         if command.command in BESIDE_COMMANDS:
             # It runs beside other commands, whose writes are not its own.
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
-            return HandlerResult(SuccessReply(shown.result))
+            return HandlerResult(_answer(command, shown.result))
         issued = self._issued.get(record.partition, command.scope.boundary)
         again = await self._redelivered(issued, command, record, options)
         return again or await self._carry_out(issued, command, record)
@@ -91,7 +92,7 @@ class AnswerCommand:
                 change = change.model_copy(update={"assigned": dict(assigned)})
             return HandlerResult(None, self._forward_change(record, change))
         if (answer := issued.answered.get(_record_id(record))) is not None:
-            return HandlerResult(SuccessReply(answer))
+            return HandlerResult(_answer(command, answer))
         gone = issued.forgotten
         if not gone or not gone.covers(record.offset, record.timestamp_ms) or command.command in REPEATABLE_COMMANDS:
             return None
@@ -115,14 +116,15 @@ class AnswerCommand:
         writes = self._stores.command_writes()
         self._meters.usage.corrected(result.corrections)
         if result.job is not None:
-            return HandlerResult(None, [_forward(record, self._topics.jobs, result.job)], writes)
+            job = result.job.model_copy(update={"unknown_arguments": unknown_arguments(command)})
+            return HandlerResult(None, [_forward(record, self._topics.jobs, job)], writes)
         if result.change is None:
             if command.command in DECLARING_COMMANDS:
                 # Executed before it is stored: after a crash in between it is repeated, before any later command.
                 await await_all(writes)
                 await self._store(issued.with_answer(_record_id(record), result.result), command, record)
                 writes = []
-            return HandlerResult(SuccessReply(result.result), pending_writes=writes)
+            return HandlerResult(_answer(command, result.result), pending_writes=writes)
         is_user_forgotten = result.change.whole == "user"
         if command.command in REVOKING_COMMANDS or is_user_forgotten:
             # Not earlier: turns may enter the mode until it is revoked.
@@ -130,7 +132,8 @@ class AnswerCommand:
             if self._turns_log is not None:
                 end = partial(self._turns_log.end, record.partition)
                 turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
-        change = result.change.model_copy(update={"turns_before": turns_before})
+        noted = {"turns_before": turns_before, "unknown_arguments": unknown_arguments(command)}
+        change = result.change.model_copy(update=noted)
         # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
         await await_all(writes)
         if is_user_forgotten:
@@ -148,6 +151,10 @@ class AnswerCommand:
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)
         await await_all(self._issued.pending_writes())
+
+
+def _answer(command: Command, result: ResultBody) -> SuccessReply:
+    return SuccessReply(result, warn_of_unknown(unknown_arguments(command)))
 
 
 def _record_id(record: Record) -> str:

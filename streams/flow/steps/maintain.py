@@ -8,7 +8,7 @@ searchable by their old vectors.
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from agents.rules.modes.embedder_comparison import describe
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.records import Record
-from schemas.messages.replies import SuccessReply
+from schemas.messages.replies import SuccessReply, warn_of_unknown
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairTurns
@@ -93,6 +93,8 @@ class RunJobs:
         if result.answer is not None:
             # Before the answer: after a kill the next worker's index has what the job has written.
             await self._ctx.commit.commit([record.partition], is_hurried=True)
+            warnings = (*result.answer.warnings, *warn_of_unknown(job.unknown_arguments))
+            return replace(result, answer=replace(result.answer, warnings=warnings))
         return result
 
     async def _run(self, job: Job, partition: int) -> HandlerResult:
@@ -110,7 +112,7 @@ class RunJobs:
 
         A running job may have passed the memories that a later one is meant for: it is waited for by none.
         """
-        alike = partition, job.model_copy(update={"job_id": "", "started_at": NEVER})
+        alike = partition, job.model_copy(update={"job_id": "", "started_at": NEVER, "unknown_arguments": ()})
         if (waiting := self._waiting.get(alike)) is not None:
             waiting.started_at = max(waiting.started_at, job.started_at)
             return await asyncio.shield(waiting.answer)
