@@ -40,6 +40,7 @@ from agents.rules.modes.declaring import (
 from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
 from schemas.messages.commands import Command
+from schemas.moments import iso
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode, ModeDeclarations
 
@@ -91,7 +92,10 @@ class HandleCommands:
         before, target = self._declared(command), project if wanted.for_project else None
         existing = before.find(wanted.name, target)
         former_serves = existing is not None and self._former_serves(command.scope.boundary, existing)
-        after = declare_mode(before, wanted, embedder, project, offset, former_serves=former_serves)
+        created_at = iso(command.sent_at or self._clock.now())
+        after = declare_mode(
+            before, wanted, embedder, project, offset, created_at=created_at, former_serves=former_serves
+        )
         mode = require_mode(after, wanted.name, target, "arguments.name")
         is_release = not wanted.keep_former and mode.embedded_since != offset
         if is_release:

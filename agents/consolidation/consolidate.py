@@ -47,7 +47,7 @@ from schemas.models.language import Prompt, Unanswerable
 from schemas.models.vectors import Matrix
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, index_names
-from schemas.state.modes import VectorSpace
+from schemas.state.modes import Mode, VectorSpace
 
 SUMMARISE_STEP, SUMMARISE_ROLE = "consolidate.distil", "consolidate"
 """Names by which a deployment selects the language model profile."""
@@ -302,7 +302,9 @@ class Consolidate:
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
         """Distil a cluster."""
-        summary = await self._distil.text(cluster, may_ask=not self._is_private_now(run, mode, cluster))
+        declared = self._declared(run, mode)
+        may_ask = declared is not None and not self._is_private_now(declared, cluster)
+        summary = await self._distil.text(cluster, may_ask=may_ask)
         memory = distilled_memory(
             run.scope,
             run.trigger.scope.boundary,
@@ -313,15 +315,20 @@ class Consolidate:
             run=run.run,
             at=run.at,
         )
+        if declared is not None:
+            memory = memory.model_copy(update={"decay": declared.decay_of(memory.type)})
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
         return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), summary)
 
-    def _is_private_now(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> bool:
-        """True if a language model may not read a turn any more since it was planned with."""
+    def _declared(self, run: ConsolidationRun, mode: str) -> Mode | None:
+        """Return a mode as it is declared now; None if it was deleted meanwhile."""
         try:
-            declared = self._spaces.mode(run.trigger.scope.boundary, mode, run.scope)
+            return self._spaces.mode(run.trigger.scope.boundary, mode, run.scope)
         except Rejected:
-            return True  # The mode was deleted meanwhile.
+            return None
+
+    def _is_private_now(self, declared: Mode, cluster: TurnCluster) -> bool:
+        """True if a language model may not read a turn any more since it was planned with."""
         turns = (self._memories.get(source.memory_id) for source in cluster.sources)
         return declared.private or any(turn is None or turn.visibility.private for turn in turns)
 

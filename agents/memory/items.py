@@ -17,7 +17,7 @@ from agents.memory.claims import ResolveClaims
 from agents.memory.slices import Slices, finish
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
-from agents.ports.stores import MemoryWriter
+from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.item_merging import (
     ItemDiff,
@@ -32,6 +32,7 @@ from agents.rules.items.item_merging import (
     supports_of,
 )
 from agents.rules.memory.visibility import awaits_indexer
+from agents.rules.modes.declaring import with_decay
 from schemas.internal.events import Forgotten, Learned, Released, Remembered
 from schemas.state.memories import Memory, Support
 
@@ -51,8 +52,11 @@ MAX_HOPS = 8
 class KeepItems:
     """The part of `Remember` that stores items."""
 
-    def __init__(self, memories: MemoryWriter, words: LexicalWriter, claims: ResolveClaims, write: WriteMemory) -> None:
+    def __init__(
+        self, memories: MemoryWriter, words: LexicalWriter, modes: Modes, claims: ResolveClaims, write: WriteMemory
+    ) -> None:
         self._memories = memories
+        self._modes = modes
         self._words = words
         self._claims = claims
         self._write = write
@@ -271,7 +275,8 @@ class KeepItems:
         """Return an item's record. If the last supporting turn is gone, the fields of its previous record stay."""
         last_id = supports[-1].memory_id
         last = turn if turn.memory_id == last_id else self._memories.get(last_id)
-        return build_item(memory_id, supports, last or before or turn, before)
+        item = build_item(memory_id, supports, last or before or turn, before)
+        return item if before else with_decay(item, self._modes.get(item.boundary))
 
     def _learned_of(self, items: Sequence[Memory]) -> list[MemoryEvent]:
         """Return the events of the last turns of these items, which were replaced or are current again."""

@@ -105,7 +105,7 @@ class Remember:
         self._spaces = spaces
         self._asks_model = asks_model
         self._write = write = WriteMemory(memories, words)
-        self._items = KeepItems(memories, words, ResolveClaims(memories, claims, write), write)
+        self._items = KeepItems(memories, words, modes, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
         self._forget = ForgetMemories(memories, words, self._items, write)
         self._file_items = FileItems(memories, words, categories, write)

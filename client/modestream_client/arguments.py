@@ -10,10 +10,11 @@ from modestream_client.runs import Pipeline
 from modestream_client.vocabulary import (
     CategoryDescription,
     CategoryName,
-    Decay,
     Identifier,
     InteractionMode,
+    ModeDecay,
     Moment,
+    PromptedStep,
     Role,
     StepId,
 )
@@ -112,8 +113,14 @@ EmbeddingPrefix = Annotated[str, Field(max_length=256)]
 """A prefix of texts that are embedded."""
 
 
+PromptText = Annotated[str, Field(max_length=2000)]
+"""What a mode adds to the prompt of a step; an empty text adds nothing."""
+
+
 class DeclareMode(_Arguments):
     """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default.
+
+    `decay` and `prompt_overrides` replace what was declared as a whole; empty overrides remove all of them.
 
     Without `keep_former` the vectors of the embedder before are removed.
     """
@@ -124,7 +131,8 @@ class DeclareMode(_Arguments):
     query_prefix: EmbeddingPrefix | None = None
     passage_prefix: EmbeddingPrefix | None = None
     extraction_hints: DescriptionText | None = None
-    decay: Decay | None = None
+    prompt_overrides: dict[PromptedStep, PromptText] | None = None
+    decay: ModeDecay | None = None
     searchable: bool | None = None
     private: bool | None = None
     is_default: bool = False

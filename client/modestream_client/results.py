@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field
 
 from modestream_client.hits import Evidence
-from modestream_client.vocabulary import Confidence, Decay, InteractionMode, MemoryType
+from modestream_client.vocabulary import DEFAULT_DECAY, Confidence, InteractionMode, MemoryType, ModeDecay, PromptedStep
 
 Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
 
@@ -56,6 +56,9 @@ class ModeFields(BaseModel, frozen=True):
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
     search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
+    `prompt_overrides` are texts that it adds to the prompts of steps. Types that a `decay` by type does not name have
+    `medium`. `created_at` is the time of the command that declared it first, ISO-8601; None for a mode that nobody has
+    declared.
     """
 
     name: str
@@ -65,7 +68,9 @@ class ModeFields(BaseModel, frozen=True):
     query_prefix: str | None = None
     passage_prefix: str | None = None
     extraction_hints: str = ""
-    decay: Decay = "medium"
+    prompt_overrides: dict[PromptedStep, str] = Field(default_factory=dict)
+    decay: ModeDecay = DEFAULT_DECAY
+    created_at: str | None = None
     project: str | None = None
     searchable: bool = True
     private: bool = False

@@ -4,7 +4,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Discriminator, Field, Tag
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -21,7 +21,26 @@ ModeSource = Literal["caller", "model", "project_default", "user_default", "fall
 """The origin of a turn's mode."""
 
 Decay = Literal["fast", "medium", "slow", "none"]
-"""How fast memories of a mode become less important."""
+"""How fast memories become less important."""
+
+DEFAULT_DECAY: Decay = "medium"
+
+
+def _decay_form(value: object) -> str:
+    # The names have spaces, so that they are no part of an error's field.
+    return "by type" if isinstance(value, dict) else "as a whole"
+
+
+DecayByType = Annotated[dict[MemoryType, Decay], Field(min_length=1)]
+"""The decay of memories by their type; types that are not named have `DEFAULT_DECAY`."""
+
+ModeDecay = Annotated[
+    Annotated[Decay, Tag("as a whole")] | Annotated[DecayByType, Tag("by type")], Discriminator(_decay_form)
+]
+"""The decay of a mode's memories: one for all of them, or by type."""
+
+PromptedStep = Literal["understand", "distil", "categorize"]
+"""A step whose prompt a mode may extend: understanding a turn, distilling a cluster of turns, categorising."""
 
 InteractionMode = Literal["TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"]
 """What a turn is for. It decides the budgets of a context, never the embedder."""

@@ -1,5 +1,6 @@
 """`command.v1`: commands of clients and operators on a scope (docs/contract.md)."""
 
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, PrivateAttr
@@ -21,6 +22,7 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     _permitted_projects: tuple[str, ...] | None = PrivateAttr(default=None)
     _author: str | None = PrivateAttr(default=None)
     _turns_before: ForgottenBefore | None = PrivateAttr(default=None)
+    _sent_at: datetime | None = PrivateAttr(default=None)
 
     @property
     def author(self) -> str | None:
@@ -31,6 +33,11 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     def turns_before(self) -> ForgottenBefore | None:
         """The turns that were written before a `forget`; None where all of them are applied before any command."""
         return self._turns_before
+
+    @property
+    def sent_at(self) -> datetime | None:
+        """The timestamp of its record: the same when it is delivered again. None where it was handed on without one."""
+        return self._sent_at
 
     @property
     def permitted_projects(self) -> tuple[str, ...] | None:
@@ -59,6 +66,12 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
         signed = self.model_copy()
         signed._author = author  # noqa: SLF001 - as above
         return signed
+
+    def sent(self, at: datetime) -> Self:
+        """Return the command with the timestamp of its record."""
+        dated = self.model_copy()
+        dated._sent_at = at  # noqa: SLF001 - as above
+        return dated
 
     def after(self, turns: ForgottenBefore | None) -> Self:
         """Return the command with the turns that were written before it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from modestream_client.results import ModeFields
-from modestream_client.vocabulary import ModeSource
+from modestream_client.vocabulary import DEFAULT_DECAY, Decay, MemoryType, ModeSource
 from pydantic import BaseModel, Field
 
 from schemas.state.forgotten import ForgottenBefore
@@ -84,6 +84,10 @@ class Mode(ModeFields, frozen=True):
     def as_former(self) -> FormerEmbedder:
         """What is remembered of the embedder when another one is declared."""
         return FormerEmbedder.model_validate(self, from_attributes=True)
+
+    def decay_of(self, memory_type: MemoryType) -> Decay:
+        """Return the decay of its memories of a type."""
+        return self.decay if isinstance(self.decay, str) else self.decay.get(memory_type, DEFAULT_DECAY)
 
     @property
     def visibility(self) -> Visibility:

@@ -41,9 +41,10 @@ class CommandsHarness:
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
+        self.clock = FakeClock()
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.remember = remember_over(stores, self.embedders)
-        agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, FakeClock())
+        agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, self.clock)
         others: dict[str, CommandHandler] = dict.fromkeys(JOB_KINDS, agent.start_job)
         others["health"] = agent.health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)

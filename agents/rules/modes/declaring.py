@@ -56,9 +56,12 @@ def declare_mode(
     project: str,
     offset: int = -1,
     *,
+    created_at: str | None = None,
     former_serves: bool = False,
 ) -> ModeDeclarations:
-    """Add a mode, or change the one of that name; omitted fields keep their values. `offset` is the command's.
+    """Add a mode, or change the one of that name; omitted fields keep their values.
+
+    `offset` is the command's; a mode that is added keeps `created_at`.
 
     The embedder before becomes the former one, unless the vectors of the former one still serve (`former_serves`): then
     that one stays, and what was made in between is given up. Declaring the former embedder again restores its prefixes.
@@ -77,7 +80,10 @@ def declare_mode(
     effective = declared.find(wanted.name, target)
     # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
     former = None if effective is None else effective.former
-    old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former)
+    added = Mode(
+        name=wanted.name, embedder="", embedding_dim=0, project=target, former=former, created_at=created_at
+    )
+    old = before or added
     if old.former is not None and old.former.embedder == embedder.name != old.embedder:
         fields = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | fields
     mode = old.model_copy(update=fields | {"embedder": embedder.name, "embedding_dim": embedder.dim})
@@ -247,9 +253,9 @@ def with_mode_source(source: ModeSource, memory: Memory) -> Memory:
 
 
 def with_decay(memory: Memory, declared: ModeDeclarations) -> Memory:
-    """Set the memory's decay to that of its mode."""
+    """Set the memory's decay to that which its mode has for its type."""
     mode = declared.find(memory.mode, memory.scope[PROJECT_FIELD])
-    return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
+    return memory if mode is None else memory.model_copy(update={"decay": mode.decay_of(memory.type)})
 
 
 def awaits_declared(columns: MemoryColumns, declared: ModeDeclarations, mode: Mode, digest: str | None) -> bool:

@@ -1,6 +1,6 @@
 """Look after a deployment: modes, categories and intention, consolidations, jobs, health, run records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Unpack
 
@@ -23,7 +23,7 @@ from modestream_client.results import (
     ShownMode,
 )
 from modestream_client.runs import Pipeline, RunList
-from modestream_client.vocabulary import Decay
+from modestream_client.vocabulary import ModeDecay, PromptedStep
 
 Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 
@@ -43,7 +43,8 @@ class ManagementCalls(Session):
         query_prefix: str | None = None,
         passage_prefix: str | None = None,
         extraction_hints: str | None = None,
-        decay: Decay | None = None,
+        prompt_overrides: Mapping[PromptedStep, str] | None = None,
+        decay: ModeDecay | None = None,
         searchable: bool | None = None,
         private: bool | None = None,
         is_default: bool = False,
@@ -56,7 +57,9 @@ class ManagementCalls(Session):
         `embedder` is a preset or a configured name; a change re-embeds the mode's memories, which are found by the
         vectors of the former embedder until then, and keeps these vectors: without `keep_former` they are removed. With
         `for_project` the mode and its default hold in this project alone. No search finds the memories of a mode that
-        is not `searchable`, and no language model of the service reads those of a `private` one.
+        is not `searchable`, and no language model of the service reads those of a `private` one. `decay` holds for all
+        of its memories, or is given by type. `prompt_overrides` are added to the prompts that a language model is asked
+        with about its memories, by step.
 
         >>> (await memory.declare_mode("journal", "general", decay="slow")).decay
         'slow'
@@ -68,6 +71,7 @@ class ManagementCalls(Session):
             "query_prefix": query_prefix,
             "passage_prefix": passage_prefix,
             "extraction_hints": extraction_hints,
+            "prompt_overrides": prompt_overrides,
             "decay": decay,
             "is_default": is_default,
             "for_project": for_project,

@@ -19,6 +19,7 @@ from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
+from schemas.moments import moment_of
 from schemas.scopes import ScopeFields
 from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
@@ -105,6 +106,7 @@ class AnswerCommand:
         if command.command in COMMANDS_AFTER_TURNS and (reason := self._pipelines.turns_wait()):
             # Its change would wait for them, and all later changes of the partition, of other users too, for it.
             raise Rejected("unavailable", reason)
+        command = command.sent(moment_of(record.timestamp_ms))
         turns_before: int | None = None
         if command.command == FORGET_COMMAND and self._turns_log is not None:
             # Hidden turns included; unavailable while some are hidden.

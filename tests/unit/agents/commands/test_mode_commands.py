@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from schemas.moments import iso
 from schemas.state.modes import GENERAL, ModeDeclarations
 from tests.harnesses.commands import CommandsHarness
 
@@ -59,12 +60,56 @@ async def test_modes_are_private_to_their_user(harness: CommandsHarness) -> None
         ({"name": "code\n", "embedder": "tiny32"}, "arguments.name"),
         ({"name": "*", "embedder": "tiny32"}, "arguments.name"),
         ({"name": "code", "embedder": "tiny32", "decay": "sudden"}, "arguments.decay"),
+        ({"name": "code", "embedder": "tiny32", "decay": {"episodic": "sudden"}}, "arguments.decay.episodic"),
+        ({"name": "code", "embedder": "tiny32", "decay": {"dream": "fast"}}, "arguments.decay.dream"),
+        ({"name": "code", "embedder": "tiny32", "decay": ["fast"]}, "arguments.decay"),
+        ({"name": "code", "embedder": "tiny32", "decay": {}}, "arguments.decay"),
+        ({"name": "code", "embedder": "tiny32", "prompt_overrides": {"rank": "x"}}, "arguments.prompt_overrides.rank"),
         ({"name": "code", "embedder": "tiny32", "is_default": "yes"}, "arguments.is_default"),
         ({"name": "code", "embedder": "tiny32", "query_prefix": 7}, "arguments.query_prefix"),
     ],
 )
 async def test_mode_that_cannot_be_declared(harness: CommandsHarness, arguments: dict[str, Any], field: str) -> None:
     assert await harness.rejection("declare_mode", **arguments) == ("invalid_value", field)
+
+
+async def test_prompt_of_a_mode_has_a_limit(harness: CommandsHarness) -> None:
+    longest = {"distil": "x" * 2000}
+    await harness("declare_mode", name="code", embedder="tiny32", prompt_overrides=longest)
+    refused = await harness.rejection(
+        "declare_mode", name="code", embedder="tiny32", prompt_overrides={"distil": "x" * 2001}
+    )
+    assert refused == ("too_large", "arguments.prompt_overrides.distil")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"decay": "none"},
+        {"decay": {"episodic": "fast", "semantic": "none"}},
+        {"prompt_overrides": {"understand": "Names of birds.", "distil": "One sentence."}},
+        {"prompt_overrides": {}},
+    ],
+)
+async def test_declared_fields_are_shown_and_replace_earlier_ones(
+    harness: CommandsHarness, fields: dict[str, Any]
+) -> None:
+    before = {"decay": {"document": "slow"}, "prompt_overrides": {"categorize": "By continent."}}
+    await harness("declare_mode", name="code", embedder="tiny32", **before)
+    shown = await harness("declare_mode", name="code", embedder="tiny32", **fields)
+    assert {name: shown[name] for name in before} == {**before, **fields}
+
+
+async def test_mode_keeps_the_time_of_its_first_declaration(harness: CommandsHarness) -> None:
+    first = await harness("declare_mode", name="code", embedder="tiny32")
+    harness.clock.forward(3600)
+    again = await harness("declare_mode", name="code", embedder="tiny32", description="changed")
+    assert again["created_at"] == first["created_at"] != iso(harness.clock.now())
+
+
+async def test_mode_that_nobody_declared_has_no_time(harness: CommandsHarness) -> None:
+    [general] = (await harness("list_modes"))["modes"]
+    assert general["created_at"] is None
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 64, "my-mode_2", "0"])

@@ -191,6 +191,21 @@ def test_turn_has_the_mode_and_decay_of_its_caller(harness: RememberHarness) -> 
     assert accepted.result.mode_source == "user_default"
 
 
+def test_turn_and_rule_have_the_decay_of_their_types(harness: RememberHarness) -> None:
+    by_type = CODE.model_copy(update={"decay": {"episodic": "fast", "procedural": "none"}})
+    harness.modes.declare(by_type, boundary="u1", partition=PARTITION)
+    turn = harness.memory(harness.say("To deploy the ledger, run make ship and then tell Ana.", 3, mode="code"))
+    items = [harness.memories.get(PARTITION, item_id) for item_id in turn.items]
+    decays = {memory.type: memory.decay for memory in (turn, *items) if memory is not None}
+    assert decays == {"episodic": "fast", "procedural": "none"}
+
+
+def test_type_that_a_decay_does_not_name_is_medium(harness: RememberHarness) -> None:
+    by_type = CODE.model_copy(update={"decay": {"procedural": "none"}})
+    harness.modes.declare(by_type, boundary="u1", partition=PARTITION)
+    assert harness.memory(harness.say("violin", 3, mode="code")).decay == "medium"
+
+
 def test_mode_of_another_user_is_undeclared(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u2", partition=PARTITION)
     with pytest.raises(Rejected, match="unknown_mode"):

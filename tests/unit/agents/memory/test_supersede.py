@@ -31,7 +31,7 @@ class SupersedeHarness:
         self.stores = stores = fake_stores(words, self.memories).at(HERE)
         self.write = write = WriteMemory(stores.memories, stores.words)
         claims = ResolveClaims(stores.memories, stores.claims, write)
-        self.items = KeepItems(stores.memories, stores.words, claims, write)
+        self.items = KeepItems(stores.memories, stores.words, stores.modes, claims, write)
         self.supersede = Supersede(stores.memories, stores.words, self.items, write)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
