@@ -42,6 +42,14 @@ class CategoryMedoids:
         self._index = index
         self._spaces = spaces
 
+    def prompt_of(self, memory: Memory) -> str | None:
+        """Return what the mode of a member adds to the prompt of a summary; None if it adds nothing, or was deleted."""
+        try:
+            mode = self._spaces.mode(memory.boundary, memory.mode, memory.scope)
+        except Rejected:
+            return None
+        return mode.prompt_overrides.get("categorize")
+
     async def of(self, ids: Sequence[str], scope: Mapping[str, str], most: int) -> list[Memory]:
         """Return at most `most` of these members, the most typical first; `ids` come newest first."""
         sample = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
@@ -162,7 +170,7 @@ class RefreshCategories:
         sources = await self._medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
         anchors = sources[:MAX_ANCHORS]
         shown = [memory for memory in sources if not memory.visibility.private]
-        written = None if model is None or not shown else await _ask(model, category, shown, allowance)
+        written = None if model is None or not shown else await self._ask(model, category, shown, allowance)
         if written is not None:
             sources = [*shown, *(memory for memory in anchors if memory not in shown)]
         else:
@@ -177,19 +185,19 @@ class RefreshCategories:
             }
         )
 
-
-async def _ask(
-    model: SummaryModel, category: Category, sources: Sequence[Memory], allowance: Allowance
-) -> WrittenSummary | None:
-    """Return a model's summary and its profile; None without a valid answer or without tokens left."""
-    template = model.template
-    prompt = build_summary_prompt(template.text, template.version, category, [memory.text for memory in sources])
-    if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
-        return None
-    try:
-        answered = await model.model.ask(REFRESH_STEP, REFRESH_ROLE, prompt, CategorySummary)
-    except (Unavailable, Unanswerable):
-        return None
-    allowance.spend(answered.tokens_in + answered.tokens_out)
-    summary = summary_of([answered.answer.summary])
-    return (summary, answered.profile) if summary else None
+    async def _ask(
+        self, model: SummaryModel, category: Category, sources: Sequence[Memory], allowance: Allowance
+    ) -> WrittenSummary | None:
+        """Return a model's summary and its profile; None without a valid answer or without tokens left."""
+        # All of them are of one mode.
+        mode_prompt = self._medoids.prompt_of(sources[0])
+        prompt = build_summary_prompt(model.template, category, [memory.text for memory in sources], mode_prompt)
+        if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
+            return None
+        try:
+            answered = await model.model.ask(REFRESH_STEP, REFRESH_ROLE, prompt, CategorySummary)
+        except (Unavailable, Unanswerable):
+            return None
+        allowance.spend(answered.tokens_in + answered.tokens_out)
+        summary = summary_of([answered.answer.summary])
+        return (summary, answered.profile) if summary else None

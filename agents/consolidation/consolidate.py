@@ -6,6 +6,7 @@ offset of its turns, so that a redelivered one decides the same. Raises `Unavail
 reachable; the caller retries.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,18 +86,23 @@ class Summarise:
         self._model = model
         self._template = template
 
-    def expected_tokens(self, cluster: TurnCluster) -> int:
+    def expected_tokens(self, cluster: TurnCluster, mode_prompt: str | None = None) -> int:
         """Return the number of tokens that a cluster may cost; 0 if no model is asked."""
-        return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._may_ask(cluster) else 0
+        return len(self._prompt(cluster, mode_prompt).user) // CHARS_PER_TOKEN if self._may_ask(cluster) else 0
 
-    async def text(self, cluster: TurnCluster, *, may_ask: bool = True) -> ClusterSummary:
-        """Return a cluster's text. A model's failure raises nothing: the extract is used, as without `may_ask`."""
+    async def text(
+        self, cluster: TurnCluster, *, may_ask: bool = True, mode_prompt: str | None = None
+    ) -> ClusterSummary:
+        """Return a cluster's text. A model's failure raises nothing: the extract is used, as without `may_ask`.
+
+        `mode_prompt` is what the cluster's mode adds to the prompt.
+        """
         by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
         if not may_ask or not self._may_ask(cluster):
             return by_rules
         try:
             answered = await self._model.ask(
-                SUMMARISE_STEP, SUMMARISE_ROLE, self._prompt(cluster), ClusterSummaryAnswer
+                SUMMARISE_STEP, SUMMARISE_ROLE, self._prompt(cluster, mode_prompt), ClusterSummaryAnswer
             )
         except (Unavailable, Unanswerable):
             return by_rules
@@ -108,9 +114,10 @@ class Summarise:
     def _may_ask(self, cluster: TurnCluster) -> bool:
         return not cluster.is_private and self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
 
-    def _prompt(self, cluster: TurnCluster) -> Prompt:
+    def _prompt(self, cluster: TurnCluster, mode_prompt: str | None) -> Prompt:
         said = render_sources(cluster.sources[:MAX_SHOWN_TURNS], lambda text: clip_text(text, MAX_SHOWN_CHARS))
-        return fill_prompt(self._template.text, self._template.version, {"said": said})
+        parts = {"said": said, "mode": json.dumps(mode_prompt, ensure_ascii=False)}
+        return fill_prompt(self._template.text, self._template.version, parts)
 
 
 class Deduplicate:
@@ -296,15 +303,15 @@ class Consolidate:
         """Return the id of a cluster's distilled memory."""
         return derive_distilled_id(run.scope, mode, [source.memory_id for source in cluster.sources])
 
-    def expected_tokens(self, cluster: TurnCluster) -> int:
+    def expected_tokens(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> int:
         """Return the number of model tokens that a cluster may cost."""
-        return self._distil.expected_tokens(cluster)
+        return self._distil.expected_tokens(cluster, _distil_prompt(self._declared(run, mode)))
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
         """Distil a cluster."""
         declared = self._declared(run, mode)
         may_ask = declared is not None and not self._is_private_now(declared, cluster)
-        summary = await self._distil.text(cluster, may_ask=may_ask)
+        summary = await self._distil.text(cluster, may_ask=may_ask, mode_prompt=_distil_prompt(declared))
         memory = distilled_memory(
             run.scope,
             run.trigger.scope.boundary,
@@ -339,3 +346,7 @@ class Consolidate:
             return "refused"
         sources = [self._memories.get(memory_id) for memory_id in event.sources]
         return supersede_state(event, self._memories.get(memory_id), sources)
+
+
+def _distil_prompt(mode: Mode | None) -> str | None:
+    return None if mode is None else mode.prompt_overrides.get("distil")

@@ -148,6 +148,8 @@ class Understand:
             speaker=memory.speaker,
             occurred_at=memory.occurred_at,
             modes=self._modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
+            current=memory.mode,
+            is_settled=memory.mode_source == "caller",
             recent=[RecentTurn(role=turn.role or "user", mode=turn.mode, text=turn.text) for turn in turns],
             categories=[(category.name, category.description) for category in self._taxonomy(memory).all()],
             earlier=earlier,

@@ -57,7 +57,7 @@ class ModeFields(BaseModel, frozen=True):
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
     search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
     `prompt_overrides` are texts that it adds to the prompts of steps. Types that a `decay` by type does not name have
-    `medium`. `created_at` is the time of the command that declared it first, ISO-8601; None for a mode that nobody has
+    `medium`. `created_at` is the time of the command that declared it first, ISO-8601; None for a mode that was never
     declared.
     """
 

@@ -6,7 +6,8 @@ Texts that were remembered are fields of their own, never part of a sentence.
 
 from typing import Annotated, Any
 
-from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, Role
+from modestream_client.arguments import PromptText
+from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ModeDecay, PromptedStep, Role
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from gateway.service.backend import Json
@@ -112,6 +113,10 @@ class DeclareMode(BaseModel, extra="forbid"):
     name: Annotated[str, Field(description="Lower-case letters, digits, - and _")]
     embedder: Annotated[str, Field(description="A preset, such as general")] = "general"
     description: str | None = None
+    decay: Annotated[ModeDecay | None, Field(description="How fast its memories fade: one word, or one by type")] = None
+    prompt_overrides: Annotated[
+        dict[PromptedStep, PromptText] | None, Field(description="Added to the prompts of these steps")
+    ] = None
 
 
 class SetIntention(BaseModel, extra="forbid"):

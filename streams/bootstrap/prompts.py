@@ -19,13 +19,13 @@ PROJECT_PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
 VERSION = re.compile(r"([a-z]+)-[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Name and version: a file name without its ending."""
 
-UNDERSTANDING_PROMPT = "understand-2"
+UNDERSTANDING_PROMPT = "understand-3"
 """The project's template for turns."""
 
-DISTILLING_PROMPT = "distil-1"
+DISTILLING_PROMPT = "distil-2"
 """For summaries of clusters."""
 
-CATEGORY_PROMPT = "categorize-1"
+CATEGORY_PROMPT = "categorize-2"
 """For summaries of categories."""
 
 RERANK_PROMPT = "rerank-1"
@@ -47,8 +47,8 @@ PROMPT_USES: Mapping[str, PromptUse] = {
     "understand": PromptUse(
         UNDERSTANDING_PROMPT, frozenset({"turn"}), frozenset({"about", "categories", "earlier", "modes", "recent"})
     ),
-    "distil": PromptUse(DISTILLING_PROMPT, frozenset({"said"})),
-    "categorize": PromptUse(CATEGORY_PROMPT, frozenset({"items"}), frozenset({"category"})),
+    "distil": PromptUse(DISTILLING_PROMPT, frozenset({"said"}), frozenset({"mode"})),
+    "categorize": PromptUse(CATEGORY_PROMPT, frozenset({"items"}), frozenset({"category", "mode"})),
     "rerank": PromptUse(RERANK_PROMPT, frozenset({"memories", "question"})),
     "suffice": PromptUse(SUFFICIENCY_PROMPT, frozenset({"layers", "question"})),
 }

@@ -80,9 +80,7 @@ def declare_mode(
     effective = declared.find(wanted.name, target)
     # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
     former = None if effective is None else effective.former
-    added = Mode(
-        name=wanted.name, embedder="", embedding_dim=0, project=target, former=former, created_at=created_at
-    )
+    added = Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former, created_at=created_at)
     old = before or added
     if old.former is not None and old.former.embedder == embedder.name != old.embedder:
         fields = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | fields

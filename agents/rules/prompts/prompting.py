@@ -31,6 +31,9 @@ MAX_EARLIER_CHARS = MAX_EXCERPT_CHARS + 80
 MAX_DESCRIPTION_CHARS = 600
 """Characters of a description or a hint, as every prompt pays for them."""
 
+MAX_MODE_PROMPT_CHARS = 8_000
+"""Characters that all modes together add to the prompt of a turn: as much as two modes may."""
+
 MAX_LISTED_NAMES = 64
 """Modes and categories listed in a prompt: models choose badly among more."""
 
@@ -83,19 +86,24 @@ def build_understanding_prompt(
     speaker: str | None,
     occurred_at: datetime,
     modes: Sequence[Mode],
+    current: str | None = None,
+    is_settled: bool = False,
     recent: Sequence[RecentTurn],
     categories: Sequence[tuple[str, str]],
     earlier: Mapping[str, Memory] | None = None,
 ) -> Prompt:
     """Build the prompt that asks a model to understand one turn.
 
+    `current` is the turn's mode, which an answer can't change if it `is_settled`: then no other mode's prompts count.
     `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by the name that the answer
     refers to them by. Raises ValueError as `fill_prompt` does.
     """
     # A project's mode is preferred to the user's of the same name.
     by_name = {mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}
+    listed = list(by_name.values())[:MAX_LISTED_NAMES]
+    prompts = _mode_prompts([mode for mode in listed if mode.name == current or not is_settled], current)
     parts = {
-        "modes": _json_lines(_mode_description(mode) for mode in list(by_name.values())[:MAX_LISTED_NAMES]),
+        "modes": _json_lines(_mode_description(mode) | prompts.get(mode.name, {}) for mode in listed),
         "categories": _json_lines(
             {"name": name, "description": clip_text(description, MAX_DESCRIPTION_CHARS)}
             for name, description in categories[:MAX_LISTED_NAMES]
@@ -134,14 +142,18 @@ def split_template(template: str) -> tuple[str, str]:
     return system.strip(), user.strip()
 
 
-def build_summary_prompt(template: str, version: str, category: Category, texts: Sequence[str]) -> Prompt:
+def build_summary_prompt(
+    template: Template, category: Category, texts: Sequence[str], mode_prompt: str | None = None
+) -> Prompt:
     """Build the prompt that asks a model to summarise a category; `texts` are its items, the most typical first.
 
-    Raises ValueError as `fill_prompt` does.
+    `mode_prompt` is what the mode of the items adds. Raises ValueError as `fill_prompt` does.
     """
     about = {"name": category.name, "description": clip_text(category.description, MAX_DESCRIPTION_CHARS)}
     lines = "\n".join(json.dumps(clip_text(text, MAX_EXCERPT_CHARS), ensure_ascii=False) for text in texts)
-    return fill_prompt(template, version, {"category": json.dumps(about, ensure_ascii=False), "items": lines})
+    parts = {"category": about, "mode": mode_prompt}
+    shown = {name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}
+    return fill_prompt(template.text, template.version, {**shown, "items": lines})
 
 
 def clip_text(text: str, limit: int) -> str:
@@ -189,6 +201,18 @@ class _SearchedText:
         words = list(NON_SPACE.finditer(self._text))
         offsets = [offset for word in words for offset in range(word.start(), word.end() + 1)]
         return " ".join(word[0] for word in words), offsets
+
+
+def _mode_prompts(modes: Iterable[Mode], current: str | None) -> dict[str, dict[str, str]]:
+    """Return what modes add to the prompt of a turn: whole texts, its current mode first, while there is room."""
+    prompts, room = dict[str, dict[str, str]](), MAX_MODE_PROMPT_CHARS
+    for mode in sorted(modes, key=lambda mode: mode.name != current):
+        for step in ("understand", "categorize"):
+            text = mode.prompt_overrides.get(step, "")
+            if text and len(text) <= room:
+                prompts.setdefault(mode.name, {})[step] = text
+                room -= len(text)
+    return prompts
 
 
 def _mode_description(mode: Mode) -> dict[str, str]:

@@ -16,6 +16,26 @@ from gateway.service.failures import Refused
 DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))
 """Decays with the time in which memories lose weight."""
 
+BY_TYPE = "by_type"
+"""The choice of a decay for each type of memories."""
+
+DECAYING_TYPES = (
+    ("episodic", "turns"),
+    ("semantic", "facts and preferences"),
+    ("procedural", "rules and procedures"),
+    ("state_object", "goals, errors, open questions"),
+    ("document", "documents"),
+)
+
+PROMPTED_STEPS = (
+    ("understand", "understanding a turn"),
+    ("distil", "distilling memories"),
+    ("categorize", "choosing and describing categories"),
+)
+
+CHOICES = {"decays": DECAYS, "by_type": BY_TYPE, "decaying_types": DECAYING_TYPES, "prompted_steps": PROMPTED_STEPS}
+"""What the forms of modes offer."""
+
 LONG_WAIT_S = 60.0
 """Timeout of a deletion, a renaming or a search for suggestions."""
 
@@ -53,7 +73,7 @@ class ModePages:
             suggested = await self._operations.run(rows.SUGGEST_MODES, view.call(LONG_WAIT_S), view.write_scope)
         title = "Modes"
         return await self._pages.render(
-            view, "modes.html", title, "modes", suggested=suggested, decays=DECAYS, **values
+            view, "modes.html", title, "modes", suggested=suggested, choices=CHOICES, **values
         )
 
     async def progress(self, request: Request) -> Response:
@@ -68,7 +88,7 @@ class ModePages:
         mode = next((mode for mode in values["modes"] if mode["name"] == name), None)
         if mode is None:
             raise Refused("unknown_mode", "this user has no mode of that name here", "name", names_resource=True)
-        return await self._pages.render(view, "mode.html", name, "modes", mode=mode, decays=DECAYS, **values)
+        return await self._pages.render(view, "mode.html", name, "modes", mode=mode, choices=CHOICES, **values)
 
     async def declare(self, request: Request) -> Response:
         """Declare a mode, or change one."""
@@ -132,7 +152,13 @@ def _declaration(form: Form) -> Json:
     fields: Json = {"embedder": form.text("embedder"), "description": form.optional("description") or ""}
     if hints := form.optional("extraction_hints"):
         fields["extraction_hints"] = hints
-    if decay := form.optional("decay"):
+    if (decay := form.optional("decay")) == BY_TYPE:
+        by_type = {name: form.optional(f"decay_{name}") for name, _ in DECAYING_TYPES}
+        fields["decay"] = {name: chosen for name, chosen in by_type.items() if chosen}
+    elif decay:
         fields["decay"] = decay
+    if form.is_set("prompts"):
+        prompts = {step: form.optional(f"prompt_{step}") for step, _ in PROMPTED_STEPS}
+        fields["prompt_overrides"] = {step: text for step, text in prompts.items() if text}
     fields |= {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
     return fields | {name: True for name in ("is_default", "for_project") if form.is_set(name)}

@@ -48,7 +48,7 @@ class ModeDistillation:
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
             if not self._progress.is_assigned():
                 return
-            expected_tokens = sum(self._consolidate.expected_tokens(cluster) for cluster in some)
+            expected_tokens = sum(self._consolidate.expected_tokens(self._run, self._mode, cluster) for cluster in some)
             if self._progress.is_over() or not self._progress.may_spend(expected_tokens):
                 self._progress.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout, SyncMemoryClient
+from modestream_client.vocabulary import Decay, MemoryType
 
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import (
@@ -151,7 +152,8 @@ async def test_command_gives_its_result(memory: MemoryClient, service: StandIn) 
 async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
     shown = {"name": "journal", "embedder": "general", "embedding_dim": 384}
     service.behaviour = lambda _: [ok({**shown, "modes": [shown], "user_default": "journal"})]
-    mode = await memory.declare_mode("journal", "general", decay="slow", for_project=True, project_id="p2")
+    by_type: dict[MemoryType, Decay] = {"semantic": "slow"}
+    mode = await memory.declare_mode("journal", "general", decay=by_type, for_project=True, project_id="p2")
     modes = await memory.list_modes()
     with pytest.raises(MemoryServiceError, match="can't be read"):
         await memory.set_memory_mode("m1", "journal")
@@ -163,7 +165,7 @@ async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, s
     assert arguments == {
         "name": "journal",
         "embedder": "general",
-        "decay": "slow",
+        "decay": {"semantic": "slow"},
         "is_default": False,
         "for_project": True,
     }

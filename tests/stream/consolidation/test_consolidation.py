@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streams.bootstrap.prompts import DISTILLING_PROMPT
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.consolidation import WATERED, consolidate, of_origin, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -119,7 +120,7 @@ async def test_summary_is_written_by_a_language_model(with_model: InMemoryPipeli
     assert memory.item is not None
     assert memory.item.confidence == 0.8
     assert result["modes"]["general"]["by_model"] == 1
-    asked = [prompt for prompt in with_model.language.asked if prompt.version == "distil-1"]
+    asked = [prompt for prompt in with_model.language.asked if prompt.version == DISTILLING_PROMPT]
     assert len(asked) == 1
     assert WATERED.format(2) in asked[0].user
     assert WATERED.format(2) not in asked[0].system

@@ -162,7 +162,7 @@ async def test_custom_step_with_a_model_changes_what_was_understood(understood: 
     reading = understood.memory("About [[general]].").reading
     assert reading.topic == "topic general"
     assert reading.revision == 1
-    assert [prompt.version for prompt in understood.language.asked] == ["understand-2", "topic-1"]
+    assert [prompt.version for prompt in understood.language.asked] == ["understand-3", "topic-1"]
 
 
 async def test_custom_step_asks_no_model_about_what_is_private(understood: InMemoryPipeline) -> None:

@@ -19,9 +19,9 @@ def test_own_template_is_found_beside_those_of_the_project(tmp_path: Path) -> No
     (tmp_path / "understand-acme-2.md").write_text(OWN)
     (tmp_path / "notes.txt").write_text("not a template")
     prompts = Prompts(tmp_path)
-    assert prompts.versions("understand") == ["understand-1", "understand-2", "understand-acme-2"]
+    assert prompts.versions("understand") == ["understand-1", "understand-2", "understand-3", "understand-acme-2"]
     assert prompts.get("understand-acme-2").text == OWN
-    assert prompts.of("understand").version == "understand-2"
+    assert prompts.of("understand").version == "understand-3"
 
 
 def test_project_has_a_usable_template_for_every_step() -> None:

@@ -12,6 +12,7 @@ from schemas.messages.commands import Command
 from schemas.models.language import Prompt
 from schemas.scopes import Scope
 from schemas.state.categories import Category, Taxonomy
+from schemas.state.modes import GENERAL_MODE
 from tests.harnesses.categories import DENTIST, HEALTH, PILLS, SCOPE, CategoriesHarness
 from tests.harnesses.worker import HERE
 
@@ -88,6 +89,17 @@ async def test_summary_model_is_called_once_and_only_on_request(tmp_path: Path) 
     assert DENTIST in prompt.user
     assert DENTIST not in prompt.system
     assert HEALTH in prompt.user
+
+
+async def test_summary_model_is_asked_with_the_prompt_of_the_mode(tmp_path: Path) -> None:
+    harness = CategoriesHarness(tmp_path, asks=True)
+    general = GENERAL_MODE.model_copy(update={"prompt_overrides": {"categorize": "By continent."}})
+    harness.worker.modes.declare(general, boundary="u1", partition=HERE)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.store_items(DENTIST, PILLS)
+    await harness.agent.refresh(SCOPE)
+    [prompt] = harness.worker.language.asked
+    assert "By continent." in prompt.user
 
 
 @pytest.mark.parametrize("behaviour", ["down", "wrong", "empty"])

@@ -59,6 +59,40 @@ async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, 
     assert sent["arguments"] == {**declared, "searchable": True, "private": False}
 
 
+async def test_a_mode_decays_by_type(service: MemoryService, wire: FakeWire) -> None:
+    fields = {
+        "name": "diary",
+        "embedder": "tiny",
+        "decay": "by_type",
+        "decay_episodic": "fast",
+        "decay_semantic": "none",
+    }
+    await post(service, "/admin/modes?user=u1", fields)
+    assert commands(wire)[0]["arguments"]["decay"] == {"episodic": "fast", "semantic": "none"}
+
+
+async def test_prompts_of_a_mode_are_sent_and_emptied_ones_removed(service: MemoryService, wire: FakeWire) -> None:
+    fields = {
+        "name": "diary",
+        "embedder": "tiny",
+        "prompts": "1",
+        "prompt_distil": "One sentence.",
+        "prompt_understand": " ",
+    }
+    await post(service, "/admin/modes?user=u1", fields)
+    assert commands(wire)[0]["arguments"]["prompt_overrides"] == {"distil": "One sentence."}
+
+
+async def test_the_form_of_a_mode_has_what_it_was_declared_with(service: MemoryService, wire: FakeWire) -> None:
+    own = {"decay": {"episodic": "fast"}, "prompt_overrides": {"distil": "One sentence."}}
+    listed = {"modes": [{**MODE, **own}], "embedders": [TINY], "user_default": None, "project_default": None}
+    wire.results["list_modes"] = listed
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/modes/one/journal?user=u1")).text
+    chosen = re.findall(r'<option value="(\w+)" selected', page)
+    assert (chosen[:3], "One sentence.</textarea>" in page) == (["by_type", "fast", "medium"], True)
+
+
 async def test_a_mode_is_filtered_and_says_so(service: MemoryService, wire: FakeWire) -> None:
     await post(service, "/admin/modes?user=u1", {"name": "journal", "embedder": "tiny", "unsearchable": "1"})
     [sent] = commands(wire)

@@ -37,6 +37,7 @@ from schemas.models.vectors import Matrix
 from schemas.state.memories import Item, Memory, Resource
 from schemas.state.modes import EVERYWHERE, Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.bootstrap.prompts import Prompts
 from tests.builders.memories import START, made
 from tests.fakes.language_model import FakeLanguageModel
 
@@ -273,6 +274,13 @@ async def test_model_summarises_no_private_turn(last: Visibility, may_ask: bool,
     assert (await summarise.text(found, may_ask=may_ask)).by_model is (asked == 1)
     assert len(model.asked) == asked
     assert (summarise.expected_tokens(found) > 0) is (last == EVERYWHERE)
+
+
+async def test_model_summarises_with_the_prompt_of_the_mode() -> None:
+    model = FakeLanguageModel(lambda _: {"text": TEXT, "confidence": 0.9})
+    summarise = Summarise(model, Prompts().of("distil"))
+    await summarise.text(cluster(EVERYWHERE, EVERYWHERE), mode_prompt="One sentence of birds.")
+    assert "One sentence of birds." in model.asked[0].user
 
 
 def test_summary_is_refused_once_a_turn_is_filtered_otherwise() -> None:

@@ -39,6 +39,19 @@ def prompt_of(text: str = "We deploy to fly.io now.", **changed: Any) -> Prompt:
     return build_understanding_prompt(Prompts().get("understand-1").text, "understand-1", **given | changed)
 
 
+def prompts_in(modes: list[Mode], **changed: Any) -> dict[str, list[str]]:
+    """What modes add to a prompt, by their names."""
+    listed = json.loads(fenced(prompt_of(modes=modes, **changed))["modes"])
+    texts = {
+        mode["name"]: [text for name, text in mode.items() if name in ("understand", "categorize")] for mode in listed
+    }
+    return {name: added for name, added in texts.items() if added}
+
+
+def prompting(name: str, understand: str = "", **more: Any) -> Mode:
+    return CODE.model_copy(update={"name": name, "prompt_overrides": {"understand": understand, **more}})
+
+
 def fenced(prompt: Prompt) -> dict[str, str]:
     """The fenced texts by the names of their fences."""
     return {name: text for _, name, text in re.findall(r"<<< (\w+) (\w+)\n(.*?)\n>>> \1", prompt.user, re.DOTALL)}
@@ -63,6 +76,21 @@ def test_stored_texts_are_fenced() -> None:
         "role": "user", "speaker": "Ana", "occurred_at": "2026-03-01T09:30:00+00:00",
     }  # fmt: skip
     assert found["turn"] == "We deploy to fly.io now."
+
+
+def test_modes_add_their_own_prompts() -> None:
+    modes = [prompting("birds", "Look for birds.", categorize="By continent.", distil="Short."), prompting("code")]
+    assert prompts_in(modes) == {"birds": ["Look for birds.", "By continent."]}
+
+
+def test_prompts_of_other_modes_are_left_out_where_the_mode_is_settled() -> None:
+    modes = [prompting("birds", "Look for birds."), prompting("code", "Look for types.")]
+    assert prompts_in(modes, current="code", is_settled=True) == {"code": ["Look for types."]}
+
+
+def test_prompts_of_many_modes_are_whole_and_bounded_that_of_the_current_mode_first() -> None:
+    modes = [prompting(f"mode{number}", str(number) * 2000) for number in range(9)]
+    assert prompts_in(modes, current="mode8") == {f"mode{number}": [str(number) * 2000] for number in (0, 1, 2, 8)}
 
 
 def test_the_turn_comes_last() -> None:
