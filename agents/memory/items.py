@@ -23,17 +23,21 @@ from agents.rules.items.item_merging import (
     ItemDiff,
     build_item,
     diff_items,
+    forgotten_by,
     is_supported_by_any,
+    modeless_ids,
     modeless_item_id,
     replace_supports,
     restrict_to_turn,
     support_item_id,
     supports_from_turn,
     supports_of,
+    tombstones_of,
 )
-from agents.rules.memory.visibility import awaits_indexer
-from agents.rules.modes.declaring import with_decay
+from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
+from agents.rules.modes.declaring import mode_after_answer, with_decay
 from schemas.internal.events import Forgotten, Learned, Released, Remembered
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, Support
 
 MemoryEvent = Remembered | Forgotten | Released | Learned
@@ -74,9 +78,10 @@ class KeepItems:
         if not keeps:
             return supports_of(turn, extracted)
         current = self.turn_supports(turn)
-        current_ids = {support_item_id(turn, support) for support in current}
+        # Without modes: what a model has found in another register is no new item of the rules in the turn's own.
+        current_ids = {item_id for support in current for item_id in modeless_ids(turn, support)}
         added = (
-            support for support in supports_of(turn, extracted) if support_item_id(turn, support) not in current_ids
+            support for support in supports_of(turn, extracted) if modeless_item_id(turn, support) not in current_ids
         )
         return [*current, *added]
 
@@ -150,7 +155,8 @@ class KeepItems:
 
     def forget_item(self, item: Memory) -> list[MemoryEvent]:
         """Replace an item by tombstones, so that it is not made again in any mode; its turns no longer name it."""
-        tombstones = {modeless_item_id(item, support) for support in (item.item.supports if item.item else ())}
+        supports = item.item.supports if item.item else ()
+        tombstones = {item_id for support in supports for item_id in tombstones_of(item, support)}
         # The item that replaces it first: on redelivery it is found through this item alone.
         successor_events = self._withdraw_from_successor(item, tombstones)
         others = self._claims.withdraw(item)
@@ -191,13 +197,16 @@ class KeepItems:
         supports_by_item: dict[str, list[Support]] = {}
         merged = set()
         for support in supports:
-            if not self._memories.is_forgotten(modeless_item_id(turn, support)):
+            if not self._is_forgotten(turn, support):
                 item_id = support_item_id(turn, support)
                 current_id = self._follow_merges(item_id)
                 supports_by_item.setdefault(current_id, []).append(support)
                 if current_id != item_id:
                     merged.add(item_id)
         return supports_by_item, merged
+
+    def _is_forgotten(self, turn: Memory, support: Support) -> bool:
+        return any(self._memories.is_forgotten(item_id) for item_id in forgotten_by(turn, support))
 
     def _follow_merges(self, memory_id: str) -> str:
         """Return the item that an item was merged into; its own id if it was not."""
@@ -210,7 +219,7 @@ class KeepItems:
 
     def _support(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
         """Give an item its supports by a turn, unless turn or item was forgotten in the meantime."""
-        given = [support for support in given if not self._memories.is_forgotten(modeless_item_id(turn, support))]
+        given = [support for support in given if not self._is_forgotten(turn, support)]
         # By the index: a large turn's row is read as a whole.
         if not given or not self._words.has(turn.memory_id):
             return []
@@ -275,8 +284,17 @@ class KeepItems:
         """Return an item's record. If the last supporting turn is gone, the fields of its previous record stay."""
         last_id = supports[-1].memory_id
         last = turn if turn.memory_id == last_id else self._memories.get(last_id)
-        item = build_item(memory_id, supports, last or before or turn, before)
-        return item if before else with_decay(item, self._modes.get(item.boundary))
+        source = last or before or turn
+        item = build_item(memory_id, supports, source, before)
+        if before is not None:
+            return item
+        declared = self._modes.get(item.boundary)
+        if item.mode != source.mode:
+            # The mode that a model has found may be renamed or deleted since.
+            mode, mode_source = mode_after_answer(source, item.mode, source.scope[PROJECT_FIELD], declared)
+            item = item.model_copy(update={"mode": mode, "mode_source": mode_source})
+            item = with_visibility(item, item.own_visibility, mode_visibility(item, declared))
+        return with_decay(item, declared)
 
     def _learned_of(self, items: Sequence[Memory]) -> list[MemoryEvent]:
         """Return the events of the last turns of these items, which were replaced or are current again."""

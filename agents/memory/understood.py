@@ -17,6 +17,7 @@ from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
 from agents.ports.stores import Memories, Modes
 from agents.rules.cues.labels import has_signals
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import Analysis, ReadText, analysis_of
 from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.understanding import (
@@ -31,6 +32,7 @@ from agents.rules.modes.declaring import mode_after_answer, with_mode_source
 from schemas.internal.events import Forgotten, Remembered, Reread, Understood
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, Refreshed, Support
+from schemas.state.modes import ModeDeclarations, is_everywhere
 
 DerivedEvent = Remembered | Forgotten | None
 """The event that must follow a write of one memory, if any."""
@@ -88,7 +90,8 @@ class ApplyUnderstood:
             updated = restore_source(self.move.into((mode, source), understood))
         else:
             updated = with_mode_source(source, understood)
-        supports = self.items.supports_after(updated, analysis.items, keeps=event.found is None)
+        extracted = [_in_own_mode(item, updated, declared) for item in analysis.items]
+        supports = self.items.supports_after(updated, extracted, keeps=event.found is None)
         noted = self._noted(updated, memory, event, supports)
         written, events = yield from self.items.write_in_slices(noted, supports)
         if event.found is not None:
@@ -168,3 +171,16 @@ class ApplyUnderstood:
         """
         is_due = has_signals(before) or written.items or analysis.has_signals or event.refresh is not None
         return [self.items.learned_event(written)] if is_due else []
+
+
+def _in_own_mode(item: ExtractedItem, turn: Memory, declared: ModeDeclarations) -> ExtractedItem:
+    """Return an item with the mode that a model has found for it; None if that is no declared one, or its turn's.
+
+    Items of a turn that is private, or that no search finds, stay in its mode.
+    """
+    if item.mode is None:
+        return item
+    mode = turn.mode
+    if is_everywhere(turn.visibility):
+        mode, _ = mode_after_answer(turn, item.mode, turn.scope[PROJECT_FIELD], declared)
+    return item._replace(mode=None if mode == turn.mode else mode)

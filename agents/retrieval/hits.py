@@ -26,7 +26,6 @@ from agents.rules.ranking.ranking import Explanation, Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.passages import memory_passages
 from agents.rules.text.tokenizer import content_terms
-from schemas.messages.retrieval import RetrieveRequest
 from schemas.state.memories import Memory, ReadMemory
 
 MAX_INSPECTED_ITEMS = 200
@@ -40,13 +39,13 @@ MAX_SOURCES = 50
 class HitDetails:
     """Adds details to the hits of one question, in their order. Awaits nothing."""
 
-    def __init__(self, read: ReadMemory, request: RetrieveRequest, coverage: Callable[[], TermCoverage]) -> None:
+    def __init__(self, read: ReadMemory, search: SearchPlan, coverage: Callable[[], TermCoverage]) -> None:
         """`read` returns the memories that the request's filters admit.
 
         `coverage` is called for the first hit that needs it.
         """
         self._read = read
-        self._request = request
+        self._request, self._modes = search.request, search.modes
         self._make_coverage = coverage
         self._left = MAX_INSPECTED_ITEMS
 
@@ -65,7 +64,9 @@ class HitDetails:
         if memory.origin == "said" and memory.items and has_terms:
             read = memory.items[: self._left]
             self._left -= len(read)
-            return hit.model_copy(update={"items": match_items(self._records(read), self._request, self._coverage)})
+            # An item in another register than its turn is found there.
+            items = [item for item in self._records(read) if item.mode in self._modes]
+            return hit.model_copy(update={"items": match_items(items, self._request, self._coverage)})
         return hit
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
@@ -107,7 +108,7 @@ class HitRanker:
             ranking = ranking.with_topics(topics)
         coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
         read = words.filtered_reader(self._memories.get)
-        details = None if bare else HitDetails(read, search.request, coverage)
+        details = None if bare else HitDetails(read, search, coverage)
         hits = self._hits(search, memory_columns, features, ranking, details)
         return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
 

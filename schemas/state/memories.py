@@ -125,7 +125,9 @@ class Support(BaseModel, frozen=True):
     `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
     resource. The latest support gives the item its text. `replaces` names earlier items that no longer hold since
     then, as a language model has found: each the id of a turn that states it, a slash, and its id without a mode.
-    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing.
+    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is that of
+    the item where a language model has found another register than the turn's; `instead_of` is the text of the item
+    that rules find in the same words, and that does not stand beside it.
     """
 
     memory_id: str
@@ -146,6 +148,8 @@ class Support(BaseModel, frozen=True):
     times: tuple[str, ...] = ()
     replaces: tuple[str, ...] = Field(default=(), exclude_if=lambda replaces: not replaces)
     may_supersede: bool = Field(default=True, exclude_if=lambda may: may)
+    mode: str | None = Field(default=None, exclude_if=lambda mode: mode is None)
+    instead_of: str | None = Field(default=None, exclude_if=lambda text: text is None)
 
 
 class Item(BaseModel, frozen=True):

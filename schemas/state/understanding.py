@@ -29,7 +29,8 @@ class IntentionUpdate(BaseModel, frozen=True):
 class FoundItem(BaseModel, frozen=True):
     """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word.
 
-    `replaces` are the ids of those of the earlier items that no longer hold since it was said.
+    `replaces` are the ids of those of the earlier items that no longer hold since it was said. `mode` is the register
+    of the item, one of the declared names, where it is another one than that of the turn; null otherwise.
     """
 
     kind: ItemKind
@@ -37,6 +38,7 @@ class FoundItem(BaseModel, frozen=True):
     quote: Annotated[str, Field(max_length=4096)]
     confidence: Confidence = 0.5
     replaces: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    mode: ShortText | None = None
 
 
 class FoundCategory(BaseModel, frozen=True):

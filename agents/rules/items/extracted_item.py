@@ -84,7 +84,8 @@ class ExtractedItem(NamedTuple):
 
     `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates.
     `replaces` names earlier items that no longer hold, as a language model has found. `may_supersede` tells whether its
-    voice is one that earlier items yield to.
+    voice is one that earlier items yield to. `mode` is its register, as a language model has found, if that is another
+    one than its turn's; such an item, and others of the same sentence, stand `instead_of` the rules' item.
     """
 
     kind: ItemKind | None
@@ -100,6 +101,8 @@ class ExtractedItem(NamedTuple):
     times: tuple[str, ...]
     replaces: tuple[str, ...] = ()
     may_supersede: bool = True
+    mode: str | None = None
+    instead_of: str | None = None
 
 
 class SourceText(NamedTuple):

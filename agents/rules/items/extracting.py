@@ -109,16 +109,21 @@ MIN_OVERLAP_SHARE = 0.5
 def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Return all items of a turn, by rules and by a model's understanding, without duplicates."""
     by_rules = extract_by_rules(memory)
-    items = list(by_rules)
-    for item in () if understanding is None else extract_by_model(memory, understanding):
-        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(item, other)), None)
+    items: list[ExtractedItem | None] = list(by_rules)
+    by_model = [] if understanding is None else extract_by_model(memory, understanding)
+    same_as = [next((n for n, other in enumerate(by_rules) if _is_duplicate(item, other)), None) for item in by_model]
+    # A sentence in two registers: the parts that the model has found stand for the whole.
+    parted = {same for item, same in zip(by_model, same_as, strict=True) if item.mode is not None}
+    for item, same in zip(by_model, same_as, strict=True):
         if same is None:
             items.append(item)
-        else:
+        elif same in parted:
+            items[same] = None
+            items.append(item._replace(instead_of=by_rules[same].text))
+        elif (rule := items[same]) is not None:
             # The text of the rules stays, with the higher confidence.
-            confidence = max(items[same].confidence, item.confidence)
-            items[same] = items[same]._replace(confidence=confidence, replaces=item.replaces)
-    return items
+            items[same] = rule._replace(confidence=max(rule.confidence, item.confidence), replaces=item.replaces)
+    return [item for item in items if item is not None]
 
 
 def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
@@ -156,7 +161,10 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
                     source, Span(verified.start, verified.end), verified.item.kind, text, verified.item.confidence
                 )
                 may_replace = source.voice in REPLACING_VOICES and verified.item.kind in CLAIM_KINDS
-                by_item[id(verified.item)] = extracted._replace(replaces=verified.item.replaces if may_replace else ())
+                by_item[id(verified.item)] = extracted._replace(
+                    replaces=verified.item.replaces if may_replace else (),
+                    mode=verified.item.mode if verified.item.mode != understanding.mode else None,
+                )
     return [by_item[id(item)] for item in understanding.items if id(item) in by_item]
 
 

@@ -48,22 +48,55 @@ def supports_of(turn: Memory, items: Iterable[ExtractedItem]) -> list[Support]:
 
 
 def support_item_id(turn: Memory, support: Support) -> str:
-    """Return the id of the supported item, in the mode of the turn, with its visibility.
+    """Return the id of the supported item, in its mode, with the visibility of the turn.
 
     So the turns of one item have one visibility, and no text passes from a filtered one to another's item.
     """
-    return derive_item_id(turn.scope, filtered_mode(turn), support.type, support.text)
+    return derive_item_id(turn.scope, filtered_mode(turn, support), support.type, support.text)
 
 
-def filtered_mode(turn: Memory) -> str:
-    """Return the mode of a turn with its filters, the mode alone without any; no mode's name has a space."""
-    visibility = turn.visibility
-    return f"{turn.mode}{'' if visibility.searchable else ' unsearchable'}{' private' if visibility.private else ''}"
+def item_mode(turn: Memory, support: Support) -> str:
+    """Return the mode of an item as it was found: that of its turn, unless a model has found another register.
+
+    A mode that a caller has given to the turn holds for all that is in it.
+    """
+    return turn.mode if support.mode is None or turn.mode_source == "caller" else support.mode
+
+
+def filtered_mode(turn: Memory, support: Support | None = None) -> str:
+    """Return the mode of a turn, or of its item, with the turn's filters; no mode's name has a space."""
+    mode, visibility = turn.mode if support is None else item_mode(turn, support), turn.visibility
+    return f"{mode}{'' if visibility.searchable else ' unsearchable'}{' private' if visibility.private else ''}"
 
 
 def modeless_item_id(turn: Memory, support: Support) -> str:
     """Return the id of the item independent of the mode, which the tombstone of a forgotten item has."""
     return derive_item_id(turn.scope, "", support.type, support.text)
+
+
+def modeless_ids(turn: Memory, support: Support) -> set[str]:
+    """Return the ids without a mode of an item, and of the rules' item that it stands for."""
+    texts = {support.text, support.instead_of or support.text}
+    return {derive_item_id(turn.scope, "", support.type, text) for text in texts}
+
+
+PARTED = " parted"
+"""Stands for the mode in the tombstone of a rules' item of which a part was forgotten: its other parts may be made."""
+
+
+def tombstones_of(item: Memory, support: Support) -> set[str]:
+    """Return the tombstones by which an item is forgotten, and the rules' item that has its words."""
+    whole = set[str]()
+    if support.instead_of is not None:
+        whole = {derive_item_id(item.scope, PARTED, support.type, support.instead_of)}
+    return {modeless_item_id(item, support)} | whole
+
+
+def forgotten_by(turn: Memory, support: Support) -> set[str]:
+    """Return the tombstones each of which keeps an item from being made."""
+    if support.instead_of is not None:
+        return modeless_ids(turn, support)
+    return {modeless_item_id(turn, support), derive_item_id(turn.scope, PARTED, support.type, support.text)}
 
 
 def supports_from_turn(item: Memory, turn: Memory) -> list[Support]:
@@ -136,7 +169,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
     """Build the record of an item with these supports; `turn` is the latest supporting turn.
 
     Text, kind, claim and stability are those of the last support. The mode of `before` stays: a user may have moved the
-    item to another mode than its turns. An item of several turns has no turn, conversation, role or speaker.
+    item to another mode than its turns. Otherwise it is the one that was found, and the caller sees to its visibility
+    and its decay. An item of several turns has no turn, conversation, role or speaker.
     """
     last = supports[-1]
     is_single_turn = len({support.memory_id for support in supports}) == 1
@@ -148,8 +182,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         scope=turn.scope,
         boundary=turn.boundary,
         type=last.type,
-        mode=before.mode if before else turn.mode,
-        mode_source=before.mode_source if before else turn.mode_source,
+        mode=before.mode if before else (mode := item_mode(turn, last)),
+        mode_source=before.mode_source if before else "model" if mode != turn.mode else turn.mode_source,
         role=turn.role if is_single_turn else None,
         speaker=turn.speaker if is_single_turn else None,
         text=last.text,
@@ -226,10 +260,10 @@ def is_due_by_rules(
     Of a turn that a model has understood, items are only added.
     """
     current = {support for item in items for support in supports_from_turn(item, turn)}
-    current_ids = {support_item_id(turn, support) for support in current}
-    wanted = {support for support in supports if not is_forgotten(modeless_item_id(turn, support))}
+    wanted = {support for support in supports if not any(map(is_forgotten, forgotten_by(turn, support)))}
     if turn.reading.status == "model":
-        return any(support_item_id(turn, support) not in current_ids for support in wanted)
+        current_ids = {item_id for support in current for item_id in modeless_ids(turn, support)}
+        return any(modeless_item_id(turn, support) not in current_ids for support in wanted)
     if not current <= wanted:
         return True
     for support in wanted - current:

@@ -71,6 +71,34 @@ async def test_model_is_asked_once_about_each_turn(pipeline: InMemoryPipeline) -
     assert {decided(pipeline, text) for text in texts} == {("code", "model")}
 
 
+async def test_item_in_another_register_is_found_there_with_a_vector(pipeline: InMemoryPipeline) -> None:
+    tired, types = "I am so tired that I could cry", ["semantic"]
+    item = {"kind": "fact", "text": tired, "quote": tired, "mode": "journal"}
+    pipeline.language.answers = lambda prompt: {**marked_mode(prompt), "items": [item]}
+    text = f"The parser took all day to debug, and {tired} [[code]]."
+    await say(pipeline, text)
+    await until_read(pipeline, text)
+    [hit] = (await pipeline.retrieve("how tired I am", mode="journal", types=types))["result"]["hits"]
+    assert (hit["text"], hit["embedding_status"]) == (tired, "ready")
+    assert (await pipeline.retrieve("how tired I am", mode="code", types=types))["result"]["hits"] == []
+
+
+async def test_hit_has_no_item_of_another_register(pipeline: InMemoryPipeline) -> None:
+    tired = "I am so tired that I could cry"
+    item = {"kind": "fact", "text": tired, "quote": tired, "mode": "journal"}
+    pipeline.language.answers = lambda prompt: {**marked_mode(prompt), "items": [item]}
+    text = f"The parser took all day to debug, and {tired} [[code]]."
+    await say(pipeline, text)
+    await until_read(pipeline, text)
+    inside = {
+        str(mode): [
+            hit.get("items", []) != [] for hit in (await pipeline.retrieve("tired", mode=mode))["result"]["hits"]
+        ]
+        for mode in ("code", ["code", "journal"])
+    }
+    assert inside == {"code": [False], "['code', 'journal']": [True]}
+
+
 async def test_answer_with_an_undeclared_mode_is_ignored(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "Fixed the parser [[none-such]].")
     await until_read(pipeline, "Fixed the parser [[none-such]].")
