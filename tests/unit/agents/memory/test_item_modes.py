@@ -105,7 +105,8 @@ def test_item_follows_what_filters_its_turn_and_keeps_its_mode(harness: Understo
     said = understood(harness)
     change(harness, "filter", memory_id=said.memory_id, private=True)
     item = harness.items(said)[TIRED]
-    assert (item.mode, item.visibility.private) == ("diary", True)
+    assert item.mode == "diary"
+    assert item.visibility.private
 
 
 def test_redelivered_turn_finds_no_item_again_that_a_model_has_parted(harness: UnderstoodHarness) -> None:
