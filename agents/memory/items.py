@@ -21,10 +21,12 @@ from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.item_merging import (
     ItemDiff,
+    apart_from,
     build_item,
     diff_items,
     forgotten_by,
     is_supported_by_any,
+    item_mode,
     modeless_ids,
     modeless_item_id,
     replace_supports,
@@ -113,6 +115,8 @@ class KeepItems:
             *(item_id for item_id in turn.items if item_id in merged and item_id not in supports_by_item),
         )
         written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
+        if any(item_mode(turn, support) != turn.mode for support in supports):
+            written = written.model_copy(update={"items_apart": True})
         self._write(written)
         events: list[MemoryEvent] = []
         for item_id, given in supports_by_item.items():
@@ -152,6 +156,12 @@ class KeepItems:
         self._write(written)
         learned = self._learned_of(others)
         return written, [*([Remembered(memory=written)] if awaits_indexer(written) else []), *learned]
+
+    def name_apart(self, item: Memory) -> None:
+        """Note on the turns of an item that it is in another mode than they are."""
+        for turn in self.turns_of(item):
+            if turn.mode != item.mode and not turn.items_apart:
+                self._write(turn.model_copy(update={"items_apart": True}))
 
     def forget_item(self, item: Memory) -> list[MemoryEvent]:
         """Replace an item by tombstones, so that it is not made again in any mode; its turns no longer name it."""
@@ -292,7 +302,7 @@ class KeepItems:
         if item.mode != source.mode:
             # The mode that a model has found may be renamed or deleted since.
             mode, mode_source = mode_after_answer(source, item.mode, source.scope[PROJECT_FIELD], declared)
-            item = item.model_copy(update={"mode": mode, "mode_source": mode_source})
+            item = apart_from(source.mode, item.model_copy(update={"mode": mode, "mode_source": mode_source}))
             item = with_visibility(item, item.own_visibility, mode_visibility(item, declared))
         return with_decay(item, declared)
 

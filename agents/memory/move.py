@@ -6,6 +6,7 @@ Idempotent: a repeated move changes no record, and publishes again the events th
 from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
 from agents.ports.stores import Modes
+from agents.rules.items.item_merging import apart_from
 from agents.rules.memory.understanding import restore_source
 from agents.rules.memory.versions import move_to_mode
 from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
@@ -34,6 +35,8 @@ class Move:
         released = self._supersede.release(memory) if memory.mode != change.to else []
         restored = restore_source(memory) if released else memory
         written, events = self._move((change.to, "caller"), restored)
+        if written is not None and written.origin == "extracted":
+            self._items.name_apart(written)
         return written, [*released, *events]
 
     def into(self, mode: ModeChoice, memory: Memory) -> Memory:
@@ -50,7 +53,8 @@ class Move:
         """
         moved = with_mode_source(mode[1], memory) if memory.mode == mode[0] else self.into(mode, memory)
         if moved.origin == "extracted":
-            return self._items.put_item(moved, memory)
+            of_turn = memory.item.turn_mode if memory.item else None
+            return self._items.put_item(apart_from(of_turn or memory.mode, moved), memory)
         moved, events = self._items.write_turn(moved, self._items.turn_supports(moved))
         learned = [self._items.learned_event(moved)] if moved.items else []
         # A memory that is there already may have been moved by this same change before a worker was killed.

@@ -111,7 +111,7 @@ class Retrieve:
         started = self._elapsed()
         parts: list[_Found] = []
         with step("retrieve.recall"):
-            for search in self._searches(request):
+            for search in self._searches(request, turns_alone=bare):
                 words = LexicalFeatures(self._words, self._clock, search, self._model)
                 parts.append(_Found(search, words, await self._vectors.nearest(search, words)))
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
@@ -133,14 +133,14 @@ class Retrieve:
         )
         return result, warnings
 
-    def _searches(self, request: RetrieveRequest) -> list[SearchPlan]:
+    def _searches(self, request: RetrieveRequest, *, turns_alone: bool = False) -> list[SearchPlan]:
         declared = self._modes.get(request.scope.boundary)
 
         def mode_of(memory_id: str) -> str | None:
             memory = self._memories.get(memory_id)
             return None if memory is None else memory.mode
 
-        return plan_searches(request, declared, self._words.memory_columns, mode_of)
+        return plan_searches(request, declared, self._words.memory_columns, mode_of, turns_alone=turns_alone)
 
     def _levels(
         self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None

@@ -26,16 +26,13 @@ Decay = Literal["fast", "medium", "slow", "none"]
 DEFAULT_DECAY: Decay = "medium"
 
 
-def _decay_form(value: object) -> str:
-    # The names have spaces, so that they are no part of an error's field.
-    return "by type" if isinstance(value, dict) else "as a whole"
-
-
 DecayByType = Annotated[dict[MemoryType, Decay], Field(min_length=1)]
 """The decay of memories by their type; types that are not named have `DEFAULT_DECAY`."""
 
 ModeDecay = Annotated[
-    Annotated[Decay, Tag("as a whole")] | Annotated[DecayByType, Tag("by type")], Discriminator(_decay_form)
+    Annotated[Decay, Tag("as a whole")] | Annotated[DecayByType, Tag("by type")],
+    # The names have spaces, so that they are no part of an error's field.
+    Discriminator(lambda value: "by type" if isinstance(value, dict) else "as a whole"),
 ]
 """The decay of a mode's memories: one for all of them, or by type."""
 

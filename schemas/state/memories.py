@@ -158,7 +158,8 @@ class Item(BaseModel, frozen=True):
     `kind` is None for a document segment and a distilled memory. `confidence` is the probability that the evidence says
     so, `stability` that it still holds, both 0..1. `claim` names what the item is about: a later item of the same claim
     supersedes it. It held from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation that
-    made it. `supports` are the contributions of its turns, the latest last.
+    made it. `supports` are the contributions of its turns, the latest last. `turn_mode` is the mode of its latest turn
+    where that is another one than its own: then no hit of the turn has the item.
     """
 
     kind: ItemKind | None = None
@@ -170,6 +171,7 @@ class Item(BaseModel, frozen=True):
     valid_until: datetime | None = None
     run: str | None = None
     supports: tuple[Support, ...] = ()
+    turn_mode: str | None = Field(default=None, exclude_if=lambda mode: mode is None)
 
 
 class Memory(BaseModel, frozen=True):
@@ -181,7 +183,8 @@ class Memory(BaseModel, frozen=True):
     and timestamp of the record with the current text. `content_hash` is the hash of the embedded text; a vector of
     another hash is outdated.
 
-    A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
+    A turn has in `items` the ids of the items extracted from it, and `items_apart` if some of them are, or were, in
+    another mode than its own; extracted and distilled memories have `item`.
     `superseded_in` is the consolidation run that superseded it. `revision` is that of the pipelines that made it.
 
     `visibility` holds for the memory now: `own_visibility`, limited by that of its mode. An item's own is its turn's.
@@ -218,6 +221,7 @@ class Memory(BaseModel, frozen=True):
     superseded_in: str | None = None
     origin: Origin = "said"
     items: tuple[str, ...] = ()
+    items_apart: bool = Field(default=False, exclude_if=lambda apart: not apart)
     item: Item | None = None
     revision: int = Field(default=0, exclude_if=lambda revision: revision == 0)
     visibility: Visibility = Field(default=EVERYWHERE, exclude_if=is_everywhere)

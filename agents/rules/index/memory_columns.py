@@ -39,12 +39,16 @@ MAX_DUMPED_TRAITS = 1024
 
 
 class MemoryKind(NamedTuple):
-    """The attributes that a read filters by, and the decay."""
+    """The attributes that a read filters by, and the decay.
+
+    `turn_mode` is the mode of the turn, for items in another mode and for turns that have such; None for all others.
+    """
 
     scope: ScopeItems
     mode: str
     type: str
     decay: Decay
+    turn_mode: str | None = None
 
     def admitted(self, where: MemoryFilter) -> bool:
         """True if a read admits this scope, mode and type."""
@@ -62,7 +66,8 @@ class Trait:
     @classmethod
     def of(cls, memory: Memory) -> Self:
         """Return the trait of a memory."""
-        kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay)
+        turn_mode = memory.mode if memory.items_apart else memory.item.turn_mode if memory.item else None
+        kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay, turn_mode)
         return cls(kind, memory.conversation_id if memory.type == TURN_TYPE else None, memory.speaker)
 
     def dumps(self) -> str:
@@ -72,13 +77,14 @@ class Trait:
     @classmethod
     def loads(cls, text: str) -> Self:
         """Parse a trait written by `dumps`."""
-        [scope, mode, type_, decay], conversation, speaker = orjson.loads(text)
-        return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), conversation, speaker)
+        [scope, *others], conversation, speaker = orjson.loads(text)
+        return cls(MemoryKind(tuple((name, value) for name, value in scope), *others), conversation, speaker)
 
 
 @lru_cache(MAX_DUMPED_TRAITS)
 def _dumped(trait: Trait) -> str:
-    return orjson.dumps([[*trait.kind], trait.conversation, trait.speaker]).decode()
+    kind = [*trait.kind] if trait.kind.turn_mode else [*trait.kind[:-1]]
+    return orjson.dumps([kind, trait.conversation, trait.speaker]).decode()
 
 
 KEY_BYTES = 8

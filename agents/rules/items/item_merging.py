@@ -175,6 +175,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
     last = supports[-1]
     is_single_turn = len({support.memory_id for support in supports}) == 1
     item_before = before.item if before is not None and before.item is not None else Item()
+    mode = before.mode if before else item_mode(turn, last)
     memory = Memory(
         memory_id=memory_id,
         turn_id=last.turn_id if is_single_turn else None,
@@ -182,8 +183,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         scope=turn.scope,
         boundary=turn.boundary,
         type=last.type,
-        mode=before.mode if before else (mode := item_mode(turn, last)),
-        mode_source=before.mode_source if before else "model" if mode != turn.mode else turn.mode_source,
+        mode=mode,
+        mode_source=before.mode_source if before else turn.mode_source if mode == turn.mode else "model",
         role=turn.role if is_single_turn else None,
         speaker=turn.speaker if is_single_turn else None,
         text=last.text,
@@ -226,7 +227,16 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
             "superseded_by": before.superseded_by,
             "superseded_in": before.superseded_in,
         }
-    return with_applicable_embedding(memory.model_copy(update={"content_hash": content_hash, **retained}))
+    memory = apart_from(turn.mode, memory.model_copy(update={"content_hash": content_hash, **retained}))
+    return with_applicable_embedding(memory)
+
+
+def apart_from(turn_mode: str, item: Memory) -> Memory:
+    """Return an item whose latest turn is in this mode."""
+    apart = None if turn_mode == item.mode else turn_mode
+    if item.item is None or item.item.turn_mode == apart:
+        return item
+    return item.model_copy(update={"item": item.item.model_copy(update={"turn_mode": apart})})
 
 
 def combine_confidences(supports: Iterable[Support]) -> float:

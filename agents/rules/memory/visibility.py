@@ -116,6 +116,7 @@ _INTERNAL = {
     "current",
     "reading",
     "item",
+    "items_apart",
     "superseded_in",
     "visibility",
     "own_visibility",
@@ -132,7 +133,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
     if not memory.items:
         view.pop("items")
     if memory.item is not None:
-        view |= memory.item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
+        view |= memory.item.model_dump(mode="json", exclude={"supports", "claim", "run", "turn_mode"}) | {
             "valid_from": memory.item.valid_from and iso(memory.item.valid_from),
             "valid_until": memory.item.valid_until and iso(memory.item.valid_until),
         }

@@ -1,8 +1,9 @@
 """Plan the searches of a retrieve request: index, modes, filter and parsed question. Pure.
 
 A boundary has two indexes: turns, together with the memories distilled from them, and extracted items. Items appear
-inside their turns, and are hits of their own only if the requested types leave turns out. The type `working` selects
-the last turns of the request's conversation, as for an assembled context. Most requests need one search.
+inside their turns, and are hits of their own only if the requested types leave turns out, or their turns are in modes
+that are not searched. The type `working` selects the last turns of the request's conversation, as for an assembled
+context. Most requests need one search.
 
 A mode search is a mode, as declared for some projects, with the filter for its memories. A project may redeclare a mode
 of its user; with another embedder or prefix, one mode name needs two searches.
@@ -159,8 +160,10 @@ def plan_searches(
     declared: ModeDeclarations,
     columns_of: Callable[[str], MemoryColumns],
     mode_of: Callable[[str], str | None],
+    *,
+    turns_alone: bool = False,
 ) -> list[SearchPlan]:
-    """Return at least one search for a request.
+    """Return at least one search for a request; `turns_alone`: no item that has another mode than its turn.
 
     `columns_of` reads the memories of an index by its name, `mode_of` the mode of a memory by its id. Raises Rejected
     for an undeclared mode and for an empty list of modes.
@@ -179,7 +182,12 @@ def plan_searches(
         mode_searches = mode_searches_of(names, declared, where, columns_of(selection.index_name).kinds)
         return SearchPlan(request, names, where, mode_searches, question, selection.within, selection.shown_as)
 
-    return [search(selection) for selection in select_indexes(request, turns)]
+    selections = select_indexes(request, turns)
+    shows_items_in_turns = request.types is None or "episodic" in request.types
+    # The columns of items are read for the few users alone that have items in another mode than their turns.
+    if shows_items_in_turns and not turns_alone and any(kind.turn_mode not in (None, *names) for kind in turns.kinds):
+        selections += _select_apart(request, names, columns_of(item_index_name(request.scope.boundary)))
+    return [search(selection) for selection in selections]
 
 
 def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
@@ -215,6 +223,20 @@ def select_indexes(request: FilteredRequest, turns: MemoryColumns) -> list[Index
         window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id))
         selections.append(IndexSelection(boundary, ("episodic",), window, "working"))
     return selections or [IndexSelection(boundary, ())]
+
+
+def _select_apart(request: RetrieveRequest, names: Collection[str], items: MemoryColumns) -> list[IndexSelection]:
+    """Return the search for items in these modes whose turns are in others: no hit of their turns has them."""
+
+    def is_apart(kind: MemoryKind) -> bool:
+        return kind.turn_mode is not None and kind.mode in names and kind.turn_mode not in names
+
+    if not any(map(is_apart, items.kinds)):
+        return []
+    numbers = np.flatnonzero(items.columns.live & items.of_kind(is_apart).astype(np.bool_)).tolist()
+    types = None if request.types is None else tuple(request.types)
+    within = frozenset(items.id_of[number] for number in numbers)
+    return [IndexSelection(item_index_name(request.scope.boundary), types, within)]
 
 
 def _whole_scope(request: FilteredRequest) -> MemoryFilter:

@@ -84,6 +84,32 @@ async def test_item_in_another_register_is_found_there_with_a_vector(pipeline: I
     assert (await pipeline.retrieve("how tired I am", mode="code", types=types))["result"]["hits"] == []
 
 
+async def test_item_in_another_register_is_a_hit_where_its_turn_is_none(pipeline: InMemoryPipeline) -> None:
+    tired = "I am so tired that I could cry"
+    item = {"kind": "fact", "text": tired, "quote": tired, "mode": "journal"}
+    pipeline.language.answers = lambda prompt: {**marked_mode(prompt), "items": [item]}
+    text = f"The parser took all day to debug, and {tired} [[code]]."
+    await say(pipeline, text)
+    await until_read(pipeline, text)
+    found = {
+        str(mode): [hit["text"] for hit in (await pipeline.retrieve("tired", mode=mode))["result"]["hits"]]
+        for mode in ("journal", "code", ["code", "journal"])
+    }
+    assert found == {"journal": [tired], "code": [text], "['code', 'journal']": [text]}
+
+
+async def test_item_that_was_moved_is_a_hit_in_its_mode_until_its_turn_follows(pipeline: InMemoryPipeline) -> None:
+    text = "I prefer tea when I am tired [[code]]."
+    said = await say(pipeline, text)
+    await until_read(pipeline, text)
+    [item] = pipeline.memory(text).items
+    await pipeline.command("set_memory_mode", memory_id=item, mode="journal")
+    hits = [hit["memory_id"] for hit in (await pipeline.retrieve("tea", mode="journal"))["result"]["hits"]]
+    await pipeline.command("set_memory_mode", memory_id=said["memory_id"], mode="journal")
+    after = [hit["memory_id"] for hit in (await pipeline.retrieve("tea", mode="journal"))["result"]["hits"]]
+    assert [hits, after] == [[item], [said["memory_id"]]]
+
+
 async def test_hit_has_no_item_of_another_register(pipeline: InMemoryPipeline) -> None:
     tired = "I am so tired that I could cry"
     item = {"kind": "fact", "text": tired, "quote": tired, "mode": "journal"}

@@ -42,5 +42,6 @@ async def test_known_arguments_are_no_warning(pipeline: InMemoryPipeline, comman
 
 
 async def test_warning_of_many_unknown_arguments_is_short(pipeline: InMemoryPipeline) -> None:
-    reply = await pipeline.command("health", **{f"{number}{'x' * 1000}": 1 for number in range(1000)})
+    arguments: Json = {f"{number}{'x' * 1000}": 1 for number in range(1000)}
+    reply = await pipeline.command("health", **arguments)
     assert len(reply["warnings"][0]["message"]) < 2500

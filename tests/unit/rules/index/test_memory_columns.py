@@ -56,8 +56,10 @@ def admitted(store: MemoryColumns, where: MemoryFilter, **how: bool) -> list[int
     return store.admitted(where, **how).nonzero()[0].tolist()
 
 
-def test_trait_round_trip() -> None:
-    trait = Trait.of(made("x", speaker="Zoë 🎂", scope={"user_id": "ana", "project_id": 'a"b'}))
+@pytest.mark.parametrize("items_apart", [False, True])
+def test_trait_round_trip(items_apart: bool) -> None:
+    scope = {"user_id": "ana", "project_id": 'a"b'}
+    trait = Trait.of(made("x", speaker="Zoë 🎂", scope=scope, items_apart=items_apart))
     assert Trait.loads(trait.dumps()) == trait
 
 
