@@ -14,6 +14,7 @@ from schemas.failures import Unavailable
 from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
+ITEM_MARK = re.compile(r"\[\[item:(.+?):([a-z0-9_-]+)\]\]")
 ONE_PROFILE = Profiles({"default": Profile(model="fake/model")})
 
 Behaviour = Literal["ok", "down", "wrong"]
@@ -21,9 +22,12 @@ Answers = Callable[[Prompt], dict[str, Any]]
 
 
 def marked_mode(prompt: Prompt) -> dict[str, Any]:
-    """Return an answer with only the mode in the last `[[name]]` of the prompt's user text."""
+    """Return the mode in the last `[[name]]` of the prompt's user text, and an item for each `[[item:TEXT:MODE]]`."""
     marks = MARK.findall(prompt.user)
-    return {"mode": marks[-1] if marks else None}
+    items = [
+        {"kind": "fact", "text": text, "quote": text, "mode": mode} for text, mode in ITEM_MARK.findall(prompt.user)
+    ]
+    return {"mode": marks[-1] if marks else None, **({"items": items} if items else {})}
 
 
 class FakeLanguageModel:

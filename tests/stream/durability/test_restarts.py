@@ -45,8 +45,15 @@ COMMANDS = {
 }
 
 
-async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryPipeline:
-    """Return a stopped pipeline with three embedded turns in `code` and one elsewhere."""
+IN_TWO_REGISTERS = (
+    "We moved the ledger to Postgres, and I feel exhausted. [[journal]] [[item:I feel exhausted:code]]"
+    " [[item:We moved the ledger to Postgres:journal]]"
+)
+"""A turn with items in its own mode and in another one."""
+
+
+async def prepared(directory: Path, profiles: Profiles | None = None, *said: str) -> InMemoryPipeline:
+    """Return a stopped pipeline with three embedded turns in `code` and one elsewhere, and turns in any mode."""
     pipeline = InMemoryPipeline(directory, profiles=profiles or Profiles())
     async with pipeline.running():
         await pipeline.command("declare_mode", name="code", embedder="tiny32", is_default=True)
@@ -54,6 +61,8 @@ async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemor
         for turn_id, text in TEXTS.items():
             await pipeline.remember(text, turn_id)
         await pipeline.remember("Of another mode.", "t-else", mode="general")
+        for text in said:
+            await pipeline.remember(text, "t-new")
         await finished(pipeline)
     return pipeline
 
@@ -193,6 +202,20 @@ async def test_model_moves_survive_outages_and_kills(tmp_path: Path, run_on: flo
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn_message("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, run_on)
+
+
+@pytest.mark.parametrize("run_on", RUN_ON)
+async def test_models_registers_survive_outages_and_kills(tmp_path: Path, run_on: float) -> None:
+    before = await prepared(tmp_path / "before", ONE_PROFILE)
+    await before.publish(before.names.turns, turn_message(IN_TWO_REGISTERS, "t-new"))
+    await assert_kills_change_nothing(before, tmp_path, run_on)
+
+
+@pytest.mark.parametrize("name", ["rename", "delete and move", "delete and forget", "hide one", "hide a mode"])
+async def test_interrupted_command_completes_for_items_in_two_registers(tmp_path: Path, name: str) -> None:
+    before = await prepared(tmp_path / "before", ONE_PROFILE, IN_TWO_REGISTERS)
+    await before.publish(before.names.commands, COMMANDS[name])
+    await assert_kills_change_nothing(before, tmp_path, RUN_ON[0])
 
 
 @pytest.mark.parametrize(
