@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
-from modestream_client.results import AssembleResult
+from modestream_client.results import AssembleResult, ContextDiagnostics
 from modestream_client.vocabulary import InteractionMode
 
 from agents.context.packing import PromptPacker, PromptSource
@@ -128,7 +128,7 @@ class Assemble:
             interaction, judge_warnings = await self._judge(request)
             # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
             evidence, mode, today = self._evidence(request, retrieved), interaction.mode, source.now.date()
-            readings = await self._snapshots.prepare(request, mode, retrieved.modes, evidence, today)
+            readings = await self._snapshots.prepare(request, retrieved.modes, today)
             snapshot = self._snapshots.read(request, mode, retrieved.modes, evidence, readings)
             summaries |= snapshot.summaries
             await _fill(packer, mode, snapshot)
@@ -145,6 +145,9 @@ class Assemble:
                 sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
                 breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
                 context_id=str(uuid.uuid4()),
+                diagnostics=ContextDiagnostics(
+                    kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against))
+                ),
             )
             if prompt.question is not None:
                 result.tokens["question"] = prompt.question
@@ -208,6 +211,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     content, candidates = packer.content, snapshot.candidates
     total = content.left
     demoted = await packer.keep_sticky(candidates.sticky, candidates.evidence, snapshot.pins)
+    packer.leave_out(candidates.drops)
     await packer.offer("retrieved_evidence", snapshot.pins, content.left)
     room = allocate_remaining_tokens(scale_budgets(mode, total), content.tokens(), content.left)
     await packer.offer("rules", [*candidates.rules, *demoted], room["rules"])
@@ -217,13 +221,13 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     await packer.offer("recent_window", snapshot.turns, room["recent_window"], contiguous=True)
     await packer.offer("retrieved_evidence", candidates.evidence, room["retrieved_evidence"], by_passages=True)
     await packer.offer("capsules", snapshot.summaries, room["capsules"] - content.tokens()["capsules"])
-    await packer.show_whole(candidates.evidence[:MAX_WHOLE_FIRST], except_large=True)
+    first = [memory_id for memory_id in candidates.evidence if memory_id not in packer.left_out][:MAX_WHOLE_FIRST]
+    await packer.show_whole(first, except_large=True)
     await packer.offer("retrieved_evidence", candidates.evidence, content.left, by_passages=True)
     if RETENTION_POLICIES[mode].window_overflows:
         await packer.offer("recent_window", snapshot.turns, content.left, contiguous=True)
     await packer.offer("rules", demoted, content.left)
     await packer.show_whole(candidates.evidence)
-    content.drop(candidates.excluded)
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:

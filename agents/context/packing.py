@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from modestream_client.results import Message, Section
+from modestream_client.vocabulary import InteractionMode
 
 from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars
@@ -19,7 +20,7 @@ from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
-from agents.rules.context.section_candidates import PROTECTED_TOP_K
+from agents.rules.context.section_candidates import MAX_RELATED_HITS
 from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
@@ -69,7 +70,10 @@ class PromptSource:
 
 
 class PromptPacker:
-    """One context in progress; `content` has the packed memories, `sticky` those that precede all others."""
+    """One context in progress; `content` has the packed memories, `sticky` those that precede all others.
+
+    `left_out` are candidates of kinds that the interaction mode drops.
+    """
 
     def __init__(self, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> None:
         """Raises Rejected `invalid_value` if the budget is above its maximum, or all of it is reserved."""
@@ -97,6 +101,8 @@ class PromptPacker:
         )
         self._offered_chars = 0
         self._gone: set[str] = set()
+        self._drops: Callable[[str, InteractionMode | None], bool] = lambda *_: False
+        self.left_out: set[str] = set()
         self.sticky: list[tuple[Invariant, str]] = []
         self.content = ContextPacker(0)
 
@@ -132,7 +138,7 @@ class PromptPacker:
         Returns the ids that are candidates like any other instead.
         """
         labels = {memory_id: invariant.label for invariant, memory_id in ordered}
-        sized, unread = await self._sized_sticky(labels, frozenset((*related[:PROTECTED_TOP_K], *pins)))
+        sized, unread = await self._sized_sticky(labels, frozenset((*related[:MAX_RELATED_HITS], *pins)))
         # Of those that are not read, the least that one takes.
         sizes = dict.fromkeys(unread, MIN_ENTRY_TOKENS[self._request.format])
         sizes |= {memory_id: entry.tokens for memory_id, entry in sized.items()}
@@ -175,6 +181,10 @@ class PromptPacker:
                 yield memory
             await self._pauses.pause_if_due()
 
+    def leave_out(self, drops: Callable[[str, InteractionMode | None], bool]) -> None:
+        """Leave out what is offered from now on if `drops` says so of its id and interaction mode."""
+        self._drops = drops
+
     async def offer(
         self,
         section: Section,
@@ -191,8 +201,8 @@ class PromptPacker:
         sizer = self._evidence if by_passages else self._offered
         unknown = self.content.not_kept(memory_ids)
         filling = self.content.section(section, room, contiguous=contiguous)
-        worth = unknown[: self._worth(filling.reach)]
-        async with aclosing(sizer.sized(self._readable(worth, filling, sizer))) as entries:
+        wanted = (memory_id for memory_id in unknown if memory_id not in self.left_out)
+        async with aclosing(sizer.sized(self._readable(wanted, filling, sizer))) as entries:
             async for entry in entries:
                 if not filling.offer(entry):
                     break
@@ -218,16 +228,27 @@ class PromptPacker:
     async def _readable(
         self, memory_ids: Iterable[str], filling: SectionFilling, sizer: EntrySizer
     ) -> AsyncIterator[Memory]:
-        """Yield the existing memories that may fit, until too much was read."""
+        """Yield the existing memories that may fit and that the mode keeps, until too much was read."""
+        worth = self._worth(filling.reach)
         for memory_id in memory_ids:
+            if worth <= 0:
+                return
             sized = sizer.known(memory_id)
             if sized is not None:
+                worth -= 1
                 yield sized.memory
+            elif self._drops(memory_id, None):
+                self.left_out.add(memory_id)
             elif self._offered_chars < MAX_OFFERED_CHARS:
                 memory = self._record(memory_id)
-                if memory is not None and not self._exceeds(memory, filling):
-                    self._offered_chars += text_chars(memory)
-                    yield memory
+                interaction = memory and memory.reading.interaction
+                if interaction is not None and self._drops(memory_id, interaction.mode):
+                    self.left_out.add(memory_id)
+                elif memory is not None:
+                    worth -= 1
+                    if not self._exceeds(memory, filling):
+                        self._offered_chars += text_chars(memory)
+                        yield memory
             await self._pauses.pause_if_due()
 
     def _record(self, memory_id: str) -> Memory | None:

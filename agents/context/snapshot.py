@@ -18,12 +18,7 @@ from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text
-from agents.rules.context.section_candidates import (
-    RETENTION_POLICIES,
-    SectionCandidates,
-    capsule_of,
-    collect_section_candidates,
-)
+from agents.rules.context.section_candidates import SectionCandidates, capsule_of, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import estimate_turns, filtered_reader, last_turns
@@ -112,10 +107,9 @@ class ContextSnapshot(NamedTuple):
 
 
 class ContextReadings(NamedTuple):
-    """What is read before the snapshot: texts of rules, interaction modes of hits by id, matching categories."""
+    """What is read before the snapshot: texts of rules, matching categories."""
 
     texts: RuleTexts
-    interactions: Mapping[str, InteractionMode]
     categories: Sequence[ScopedCategory]
 
 
@@ -141,34 +135,19 @@ class SnapshotReader:
         self._capsules = capsules
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
-    async def prepare(
-        self,
-        request: AssembleRequest,
-        interaction: InteractionMode,
-        modes: Sequence[str],
-        hits: Iterable[str],
-        today: date,
-    ) -> ContextReadings:
+    async def prepare(self, request: AssembleRequest, modes: Sequence[str], today: date) -> ContextReadings:
         """Read what takes long, with pauses."""
         scope, pauses, texts = scope_filter(request), Pauses(), RuleTexts(self._memories, today)
         memory_columns = self._words.memory_columns(scope.boundary)
         visible = VisibleSet.of(memory_columns, scope, request.conversation_id)
         await self._revised_rules.read(visible, memory_columns, scope, texts, pauses)
-        interactions: dict[str, InteractionMode] = {}
-        if RETENTION_POLICIES[interaction].unwanted_interactions:
-            interactions = await self._interactions(hits, pauses)
         where = replace(scope, modes=tuple(modes))
         categories = [] if self._capsules is None else await self._capsules.matching(request.query, where, pauses)
-        return ContextReadings(texts, interactions, categories)
+        return ContextReadings(texts, categories)
 
-    async def _interactions(self, hits: Iterable[str], pauses: Pauses) -> dict[str, InteractionMode]:
-        modes_by_id: dict[str, InteractionMode] = {}
-        for memory_id in hits:
-            memory = self._memories.get(memory_id)
-            if memory is not None and memory.reading.interaction is not None:
-                modes_by_id[memory_id] = memory.reading.interaction.mode
-            await pauses.pause_if_due()
-        return modes_by_id
+    def _interaction_of(self, memory_id: str) -> InteractionMode | None:
+        memory = self._memories.get(memory_id)
+        return None if memory is None or memory.reading.interaction is None else memory.reading.interaction.mode
 
     def read(
         self,
@@ -209,7 +188,7 @@ class SnapshotReader:
         pinned = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(
-                interaction, visible_set, memory_columns, hits, readings.interactions
+                interaction, visible_set, memory_columns, hits, turns, pins, self._interaction_of
             ),
             pins=sorted(pins, key=age_of, reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pinned],

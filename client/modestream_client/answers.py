@@ -169,6 +169,8 @@ class Context:
     """Memories with priority over all others: safety, the user's corrections, constraints, current errors."""
     breaches: tuple[Breach, ...] = ()
     """Sticky memories that did not fit."""
+    kept_against_mode: tuple[str, ...] = ()
+    """Memories of a kind that the interaction mode drops, kept because they answer the request; the best first."""
     warnings: tuple[Notice, ...] = ()
 
 
@@ -189,6 +191,7 @@ def context_of(reply: Reply) -> Context:
         dropped=tuple(result.dropped),
         sticky=tuple(result.sticky),
         breaches=tuple(result.breaches),
+        kept_against_mode=tuple(result.diagnostics.kept_against_mode),
         warnings=reply.warnings,
     )
 

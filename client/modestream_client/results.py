@@ -27,15 +27,21 @@ class Breach(BaseModel, frozen=True):
     reason: str
 
 
+class ContextDiagnostics(BaseModel, frozen=True):
+    """`kept_against_mode`: memories of a kind that the interaction mode drops, kept because they answer the request."""
+
+    kept_against_mode: list[str] = Field(default_factory=list)
+
+
 class AssembleResult(BaseModel):
     """A context within its budget, and how it was packed.
 
     `references` are the ids of the memories in the user message, oldest first. `sections` hold memory ids, each memory
     in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages, and
     `question` for a question at their end. `dropped` are considered memories that were left out, oldest first: they did
-    not fit, repeat a packed memory, or are of a kind that the interaction mode drops. `sticky` are the memories that
-    were packed before all others, the most important first; `breaches` the sticky ones that did not fit. `context_id`
-    names this context.
+    not fit, repeat a packed memory, or are of a kind that the interaction mode drops; `diagnostics` names those of such
+    a kind that were kept. `sticky` are the memories that were packed before all others, the most important first;
+    `breaches` the sticky ones that did not fit. `context_id` names this context.
     """
 
     messages: list[Message]
@@ -49,6 +55,7 @@ class AssembleResult(BaseModel):
     sticky: list[str] = Field(default_factory=list)
     breaches: list[Breach] = Field(default_factory=list)
     context_id: str | None = None
+    diagnostics: ContextDiagnostics = ContextDiagnostics()
 
 
 class ModeFields(BaseModel, frozen=True):

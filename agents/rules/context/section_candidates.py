@@ -25,7 +25,7 @@ from agents.rules.categories.taxonomy import visible_category
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from agents.rules.index.columns import Mask
+from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.ranking import log_odds_of
 from schemas.models.vectors import MemoryFilter
@@ -66,10 +66,10 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
 
 
 class RetentionPolicy(NamedTuple):
-    """Labels of the memories for three sections, and of wanted and unwanted evidence.
+    """Labels of the memories for three sections, and of wanted and unwanted memories of all sections.
 
-    `unwanted_interactions`: turns said in these interaction modes are unwanted. A memory both wanted and unwanted is
-    kept. `window_overflows`: older turns use the room that evidence leaves.
+    `unwanted_interactions`: turns said in these interaction modes are unwanted. `unwanted_window`: so are the last
+    turns of the request's conversation. `window_overflows`: older turns use the room that evidence leaves.
     """
 
     rules: SentenceLabel
@@ -78,7 +78,17 @@ class RetentionPolicy(NamedTuple):
     wanted: SentenceLabel = NO_LABELS
     unwanted: SentenceLabel = NO_LABELS
     unwanted_interactions: frozenset[InteractionMode] = frozenset()
+    unwanted_window: bool = False
     window_overflows: bool = False
+
+    def drops(self, labels: SentenceLabel, interaction: InteractionMode | None, *, in_window: bool = False) -> bool:
+        """Return whether the mode drops memories of this kind; it keeps what is wanted too, and rules of the user."""
+        if labels & self.wanted or (labels & self.rules and labels & RULE_ROLES):
+            return False
+        # "Yes, please" in the conversation answers the turn before it.
+        unwanted = self.unwanted & ~SentenceLabel.COURTESY if in_window else self.unwanted
+        by_kind = bool(labels & unwanted) or interaction in self.unwanted_interactions
+        return by_kind or (in_window and self.unwanted_window)
 
 
 _WISHES = SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
@@ -120,6 +130,7 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.PRINCIPLE | SentenceLabel.PATTERN | SentenceLabel.EXAMPLE | SentenceLabel.INSIGHT,
         wanted=SentenceLabel.PRINCIPLE | SentenceLabel.EXAMPLE | SentenceLabel.PATTERN | SentenceLabel.REASON,
         unwanted=_WORK | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.COURTESY,
+        unwanted_window=True,
     ),
     "GENERAL": RetentionPolicy(
         rules=_RULES | _WISHES, task_state=_PROGRESS, decisions=SentenceLabel.DECISION, window_overflows=True
@@ -127,28 +138,34 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
 }
 """By interaction mode."""
 
-PROTECTED_TOP_K = 20
-"""Best hits that are kept even if unwanted, and that may stand in a section of their kind: they are relevant to the
-request."""
+MAX_RELATED_HITS = 20
+"""Best hits that may stand in a section of their kind, and whose sticky memories are shown whole."""
+
+MAX_KEPT_AGAINST_MODE = 3
+"""Best hits that may be kept even if the mode drops their kind: they answer the request."""
+
+MIN_SHARE_OF_BEST = 0.5
+"""Score of such a hit, as a share of the best one's: below it a hit is no answer beside the best."""
 
 WANTED_RANK_DIVISOR = 2.0
 """Divides the rank of a wanted hit: the tenth moves up to the fifth."""
 
 
-def apply_retention(
-    hits: list[tuple[str, SentenceLabel, InteractionMode | None]], policy: RetentionPolicy
-) -> tuple[list[str], list[str]]:
-    """Return the ids of kept hits, most important first, and of dropped ones; `hits` come best first."""
-    ranked: list[tuple[float, int, str]] = []
-    dropped: list[str] = []
-    for rank, (memory_id, labels, interaction_mode) in enumerate(hits):
-        wanted = bool(labels & policy.wanted)
-        unwanted = bool(labels & policy.unwanted) or interaction_mode in policy.unwanted_interactions
-        if unwanted and not wanted and rank >= PROTECTED_TOP_K:
-            dropped.append(memory_id)
-        else:
-            ranked.append((rank / WANTED_RANK_DIVISOR if wanted else float(rank), rank, memory_id))
-    return [memory_id for _, _, memory_id in sorted(ranked)], dropped
+def raise_wanted(hits: Sequence[tuple[str, SentenceLabel]], policy: RetentionPolicy) -> list[str]:
+    """Return the ids of the hits, most important first; `hits` come best first, with their labels."""
+    ranked = [
+        (rank / WANTED_RANK_DIVISOR if labels & policy.wanted else float(rank), rank, memory_id)
+        for rank, (memory_id, labels) in enumerate(hits)
+    ]
+    return [memory_id for _, _, memory_id in sorted(ranked)]
+
+
+def best_answers(scores: Mapping[int, float]) -> list[int]:
+    """Return the numbers of the hits that are kept against a mode; `scores` by number, best first."""
+    best = max(scores.values(), default=0.0)
+    return [
+        number for number, score in list(scores.items())[:MAX_KEPT_AGAINST_MODE] if score >= MIN_SHARE_OF_BEST * best
+    ]
 
 
 SECTION_BUDGETS: Mapping[InteractionMode, tuple[int, ...]] = {
@@ -192,7 +209,11 @@ MAX_CAPSULES = 20
 
 @dataclass(frozen=True, slots=True)
 class SectionCandidates:
-    """Candidates by section; `sticky` precedes all, `excluded` are hits that the interaction mode drops."""
+    """Candidates by section, of all kinds; `sticky` precedes all.
+
+    `drops` tells of a candidate, by its id and the interaction mode that it was said in, whether the context's mode
+    drops it. `kept_against` are the hits that it would drop if they did not answer the request, best first.
+    """
 
     sticky: Sequence[tuple[Invariant, str]]
     rules: Sequence[str]
@@ -200,7 +221,8 @@ class SectionCandidates:
     evidence: Sequence[str]
     decisions: Sequence[str]
     capsules: Sequence[str]
-    excluded: Sequence[str]
+    drops: Callable[[str, InteractionMode | None], bool]
+    kept_against: Sequence[str]
 
 
 def collect_section_candidates(
@@ -208,16 +230,19 @@ def collect_section_candidates(
     visible: VisibleSet,
     columns: MemoryColumns,
     hits: Mapping[str, float],
-    interaction_modes: Mapping[str, InteractionMode],
+    window: Iterable[str],
+    pins: Iterable[str],
+    interaction_of: Callable[[str], InteractionMode | None],
 ) -> SectionCandidates:
     """Return the candidates for this mode.
 
-    `hits` are scores by id, best first; `interaction_modes` are those of the hits by id.
+    `hits` are scores by id, best first; `window` the last turns of the conversation; `interaction_of` reads the
+    interaction mode of a hit.
     """
     policy, id_of = RETENTION_POLICIES[mode], columns.id_of
     scores_by_number = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
     scores = {number: score for number, score in scores_by_number.items() if visible.admitted[number]}
-    related = list(scores)[:PROTECTED_TOP_K]
+    related = list(scores)[:MAX_RELATED_HITS]
 
     def labelled_ids(labels: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
         mask = visible.labelled(labels, by)
@@ -225,22 +250,34 @@ def collect_section_candidates(
         admitted = [number for number in related if mask[number]]
         return _ids(columns, [*admitted, *latest] if first_found else [*latest, *admitted])
 
-    labels = {number: SentenceLabel(int(visible.columns.labels[number])) for number in scores}
-    ordered = order_evidence(scores, columns)
-    ranked = [(id_of[number], labels[number], interaction_modes.get(id_of[number])) for number in ordered]
-    evidence, excluded = apply_retention(ranked, policy)
     instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
     distilled: Mask = visible.admitted & (columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
     latest_distilled = visible.newest_first(distilled)[:MAX_CAPSULES]
+    sticky = [(invariant, id_of[number]) for invariant, number in sticky_memories(visible)]
+    labels, in_window = visible.columns.labels, frozenset(window)
+    exempt = {*pins, *(memory_id for _, memory_id in sticky)}
+
+    def drops(memory_id: str, interaction: InteractionMode | None) -> bool:
+        number = columns.number_of.get(memory_id, MISSING)
+        # Memories stored since, and summaries of categories, have no labels.
+        if memory_id in exempt or not 0 <= number < len(labels):
+            return False
+        return policy.drops(SentenceLabel(int(labels[number])), interaction, in_window=memory_id in in_window)
+
+    answers = (id_of[number] for number in best_answers(scores))
+    kept_against = [answer for answer in answers if drops(answer, interaction_of(answer))]
+    exempt.update(kept_against)
+    ordered = [(id_of[number], SentenceLabel(int(labels[number]))) for number in order_evidence(scores, columns)]
     return SectionCandidates(
-        sticky=[(invariant, id_of[number]) for invariant, number in sticky_memories(visible)],
+        sticky=sticky,
         rules=list(dict.fromkeys([*labelled_ids(policy.rules, RULE_ROLES), *_ids(columns, latest_instructions)])),
         task_state=labelled_ids(policy.task_state, first_found=False),
-        evidence=evidence,
+        evidence=raise_wanted(ordered, policy),
         decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
         capsules=_ids(columns, [*filter(distilled.__getitem__, scores), *latest_distilled]),
-        excluded=excluded,
+        drops=drops,
+        kept_against=kept_against,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.rules.context.section_candidates import PROTECTED_TOP_K
+from agents.rules.context.section_candidates import MAX_KEPT_AGAINST_MODE
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
@@ -147,13 +147,71 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Conte
         made("Where could this lead one day?", 3, conversation_id="c2", reading=exploring()),
         made("Distilled.", 4, type="semantic", role=None, conversation_id=None),
     )
-    best = library.store(*chatter(PROTECTED_TOP_K, first=10, conversation_id="c3"))
+    best = library.store(*chatter(MAX_KEPT_AGAINST_MODE, first=10, conversation_id="c3"))
     library.search.memories = [library.records[memory_id] for memory_id in (*best, mused, done, error)]
     result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert result.sections["task_state"] == [error, change]
     assert result.sections["capsules"] == []
     assert {done, mused, capsule}.isdisjoint(memory_id for count in result.sections.values() for memory_id in count)
     assert {done, mused} <= set(result.dropped)
+
+
+EXPLORED = (
+    "The goal is a site that loads in a second.",
+    "We decided to go with Postgres.",
+    "We changed the font to Garamond.",
+    "A page about the harbour tram.",
+)
+
+
+@pytest.mark.parametrize("conversation_id", ["c1", "c2"])
+async def test_no_section_has_what_the_mode_drops(library: ContextHarness, conversation_id: str) -> None:
+    ids = library.store(
+        *(
+            made(text, place, reading=exploring(), conversation_id=conversation_id)
+            for place, text in enumerate(EXPLORED)
+        )
+    )
+    best = library.store(*chatter(MAX_KEPT_AGAINST_MODE, first=10, conversation_id="c3"))
+    library.search.memories = [library.records[memory_id] for memory_id in (*best, *ids)]
+    result = await library.assemble_context(interaction_mode="DEBUGGING")
+    # What was changed is wanted.
+    assert sorted(result.references) == sorted([*best, ids[2]])
+    assert result.dropped == [ids[0], ids[1], ids[3]]
+
+
+async def test_capsule_that_speculates_is_dropped(library: ContextHarness) -> None:
+    library.store(made("What if she sold microscopes?", type="semantic", role=None, conversation_id=None))
+    assert (await library.assemble_context(interaction_mode="TASK")).references == []
+
+
+async def test_best_hits_are_kept_against_the_mode_and_named(library: ContextHarness) -> None:
+    library.search.memories = [made(f"Remark {number}", number, reading=exploring()) for number in range(5)]
+    ids = library.store(*library.search.memories)
+    for mode, kept, against in (("TASK", ids[:3], ids[:3]), ("EXPLORATION", ids, []), ("GENERAL", ids, [])):
+        result = await library.assemble_context(interaction_mode=mode)
+        assert sorted(result.references) == sorted(kept)
+        assert result.diagnostics.kept_against_mode == against
+
+
+async def test_pins_and_sticky_memories_are_no_matter_of_the_mode(library: ContextHarness) -> None:
+    [pin, rule] = library.store(
+        made("What if we sold microscopes?", 0, reading=exploring()),
+        made("What if we moved? No, use LDAP not OAuth", 1, reading=exploring()),
+    )
+    library.search.memories = [library.records[pin]]
+    result = await library.assemble_context(interaction_mode="TASK", pins=[pin])
+    assert result.references == [pin, rule]
+    assert result.diagnostics.kept_against_mode == []
+
+
+async def test_learning_drops_the_recent_conversation(library: ContextHarness) -> None:
+    recent = library.store(*chatter(5))
+    [principle] = library.store(made("A rule of thumb: index what you filter by.", 50))
+    library.search.memories = [library.records[recent[0]]]
+    result = await library.assemble_context(interaction_mode="LEARNING")
+    assert result.references == [recent[0], principle]
+    assert result.diagnostics.kept_against_mode == [recent[0]]
 
 
 async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: ContextHarness) -> None:

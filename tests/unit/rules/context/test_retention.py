@@ -3,13 +3,11 @@
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.context.section_candidates import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
+from agents.rules.context.section_candidates import RETENTION_POLICIES, best_answers, raise_wanted
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from schemas.state.interaction import INTERACTION_MODES
 
-FILLER: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
-    (f"best {place}", NO_LABELS, None) for place in range(PROTECTED_TOP_K)
-]
+WISH = SentenceLabel.INSTRUCTION
 
 
 def test_every_mode_has_a_policy() -> None:
@@ -22,6 +20,8 @@ def test_every_mode_has_a_policy() -> None:
         ("TASK", SentenceLabel.SPECULATION, None, False),
         ("TASK", NO_LABELS, "EXPLORATION", False),
         ("TASK", SentenceLabel.SPECULATION | SentenceLabel.CONSTRAINT, "EXPLORATION", True),
+        ("TASK", WISH | SentenceLabel.USER, "EXPLORATION", True),
+        ("TASK", WISH | SentenceLabel.ASSISTANT, "EXPLORATION", False),
         ("TASK", NO_LABELS, "DEBUGGING", True),
         ("EXPLORATION", SentenceLabel.CODE, None, False),
         ("EXPLORATION", SentenceLabel.TOOL, None, False),
@@ -43,23 +43,36 @@ def test_every_mode_has_a_policy() -> None:
 def test_mode_drops_unwanted_memories(
     mode: InteractionMode, labels: SentenceLabel, interaction_mode: InteractionMode | None, stays: bool
 ) -> None:
-    kept, dropped = apply_retention([*FILLER, ("hit", labels, interaction_mode)], RETENTION_POLICIES[mode])
-    assert ("hit" in kept) == stays
-    assert ("hit" in dropped) != stays
+    assert RETENTION_POLICIES[mode].drops(labels, interaction_mode) != stays
 
 
-def test_best_hits_are_always_kept() -> None:
-    hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
-        (f"hit {place}", SentenceLabel.SPECULATION, "EXPLORATION") for place in range(PROTECTED_TOP_K + 2)
-    ]
-    kept, dropped = apply_retention(hits, RETENTION_POLICIES["TASK"])
-    assert kept == [f"hit {place}" for place in range(PROTECTED_TOP_K)]
-    assert dropped == [f"hit {PROTECTED_TOP_K}", f"hit {PROTECTED_TOP_K + 1}"]
+@pytest.mark.parametrize(
+    ("mode", "labels", "stays"),
+    [
+        ("LEARNING", NO_LABELS, False),
+        ("LEARNING", SentenceLabel.PRINCIPLE, True),
+        ("LEARNING", WISH | SentenceLabel.USER, True),
+        ("TASK", NO_LABELS, True),
+        ("TASK", SentenceLabel.COURTESY, True),
+        ("TASK", SentenceLabel.SPECULATION, False),
+        ("DEBUGGING", NO_LABELS, True),
+    ],
+    ids=str,
+)
+def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labels: SentenceLabel, stays: bool) -> None:
+    assert RETENTION_POLICIES[mode].drops(labels, "GENERAL", in_window=True) != stays
+
+
+@pytest.mark.parametrize(
+    ("scores", "answers"),
+    [([], 0), ([0.9], 1), ([0.9, 0.5, 0.46, 0.46], 3), ([0.9, 0.45, 0.44], 2), ([0.02, 0.009], 1)],
+    ids=str,
+)
+def test_three_hits_at_most_answer_with_half_of_the_best_score(scores: list[float], answers: int) -> None:
+    assert best_answers(dict(enumerate(scores))) == list(range(answers))
 
 
 def test_wanted_hits_move_up_but_not_to_the_top() -> None:
-    hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
-        (str(place), NO_LABELS, None) for place in range(7)
-    ]
-    hits[6] = ("error", SentenceLabel.ERROR, None)
-    assert apply_retention(hits, RETENTION_POLICIES["DEBUGGING"])[0] == ["0", "1", "2", "3", "error", "4", "5"]
+    hits = [(str(place), NO_LABELS) for place in range(7)]
+    hits[6] = ("error", SentenceLabel.ERROR)
+    assert raise_wanted(hits, RETENTION_POLICIES["DEBUGGING"]) == ["0", "1", "2", "3", "error", "4", "5"]
