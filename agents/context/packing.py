@@ -20,7 +20,7 @@ from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
-from agents.rules.context.section_candidates import MAX_RELATED_HITS
+from agents.rules.context.section_candidates import MAX_RELATED_HITS, interaction_of
 from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
@@ -241,8 +241,7 @@ class PromptPacker:
                 self.left_out.add(memory_id)
             elif self._offered_chars < MAX_OFFERED_CHARS:
                 memory = self._record(memory_id)
-                interaction = memory and memory.reading.interaction
-                if interaction is not None and self._drops(memory_id, interaction.mode):
+                if memory is not None and self._drops(memory_id, interaction_of(memory, self._source.record)):
                     self.left_out.add(memory_id)
                 elif memory is not None:
                     worth -= 1

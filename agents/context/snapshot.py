@@ -145,10 +145,6 @@ class SnapshotReader:
         categories = [] if self._capsules is None else await self._capsules.matching(request.query, where, pauses)
         return ContextReadings(texts, categories)
 
-    def _interaction_of(self, memory_id: str) -> InteractionMode | None:
-        memory = self._memories.get(memory_id)
-        return None if memory is None or memory.reading.interaction is None else memory.reading.interaction.mode
-
     def read(
         self,
         request: AssembleRequest,
@@ -188,7 +184,7 @@ class SnapshotReader:
         pinned = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(
-                interaction, visible_set, memory_columns, hits, turns, pins, self._interaction_of
+                interaction, visible_set, memory_columns, hits, turns, pins, self._memories.get
             ),
             pins=sorted(pins, key=age_of, reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pinned],

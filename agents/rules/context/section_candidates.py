@@ -81,14 +81,19 @@ class RetentionPolicy(NamedTuple):
     unwanted_window: bool = False
     window_overflows: bool = False
 
-    def drops(self, labels: SentenceLabel, interaction: InteractionMode | None, *, in_window: bool = False) -> bool:
-        """Return whether the mode drops memories of this kind; it keeps what is wanted too, and rules of the user."""
-        if labels & self.wanted or (labels & self.rules and labels & RULE_ROLES):
+    def drops(self, labels: int, interaction: InteractionMode | None, *, in_window: bool = False) -> bool:
+        """Return whether the mode drops memories of this kind; it keeps what is wanted too, and rules of the user.
+
+        `labels` are flags of `SentenceLabel`; `in_window`: among the last turns of the request's conversation.
+        """
+        # Plain integers: operations on flags take ten times as long.
+        if labels & self.wanted.value or (labels & self.rules.value and labels & RULE_ROLES.value):
             return False
+        if interaction in self.unwanted_interactions or (in_window and self.unwanted_window):
+            return True
         # "Yes, please" in the conversation answers the turn before it.
-        unwanted = self.unwanted & ~SentenceLabel.COURTESY if in_window else self.unwanted
-        by_kind = bool(labels & unwanted) or interaction in self.unwanted_interactions
-        return by_kind or (in_window and self.unwanted_window)
+        spared = SentenceLabel.COURTESY.value if in_window else 0
+        return bool(labels & self.unwanted.value & ~spared)
 
 
 _WISHES = SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
@@ -232,12 +237,11 @@ def collect_section_candidates(
     hits: Mapping[str, float],
     window: Iterable[str],
     pins: Iterable[str],
-    interaction_of: Callable[[str], InteractionMode | None],
+    read: Callable[[str], Memory | None],
 ) -> SectionCandidates:
     """Return the candidates for this mode.
 
-    `hits` are scores by id, best first; `window` the last turns of the conversation; `interaction_of` reads the
-    interaction mode of a hit.
+    `hits` are scores by id, best first; `window` the last turns of the conversation; `read` reads a memory by its id.
     """
     policy, id_of = RETENTION_POLICIES[mode], columns.id_of
     scores_by_number = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
@@ -263,10 +267,10 @@ def collect_section_candidates(
         # Memories stored since, and summaries of categories, have no labels.
         if memory_id in exempt or not 0 <= number < len(labels):
             return False
-        return policy.drops(SentenceLabel(int(labels[number])), interaction, in_window=memory_id in in_window)
+        return policy.drops(int(labels[number]), interaction, in_window=memory_id in in_window)
 
-    answers = (id_of[number] for number in best_answers(scores))
-    kept_against = [answer for answer in answers if drops(answer, interaction_of(answer))]
+    answers = (memory for number in best_answers(scores) if (memory := read(id_of[number])) is not None)
+    kept_against = [answer.memory_id for answer in answers if drops(answer.memory_id, interaction_of(answer, read))]
     exempt.update(kept_against)
     ordered = [(id_of[number], SentenceLabel(int(labels[number]))) for number in order_evidence(scores, columns)]
     return SectionCandidates(
@@ -279,6 +283,21 @@ def collect_section_candidates(
         drops=drops,
         kept_against=kept_against,
     )
+
+
+def interaction_of(memory: Memory, read: Callable[[str], Memory | None]) -> InteractionMode | None:
+    """Return the interaction mode that a turn was said in; that of all its turns for a distilled memory, if they agree.
+
+    `read` reads a memory by its id.
+    """
+    if memory.reading.interaction is not None:
+        return memory.reading.interaction.mode
+    if memory.origin != "distilled":
+        return None
+    sources = [read(memory_id) for memory_id in {quote.memory_id for quote in memory.evidence if quote.memory_id}]
+    readings = {source.reading.interaction for source in sources if source is not None}
+    modes = {interaction and interaction.mode for interaction in readings}
+    return modes.pop() if len(modes) == 1 else None
 
 
 def _ids(columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:

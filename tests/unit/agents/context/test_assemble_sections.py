@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import MAX_KEPT_AGAINST_MODE
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Resource, TurnUnderstanding
+from tests.builders.items import distilled_of
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter, contents
 
@@ -183,6 +185,19 @@ async def test_no_section_has_what_the_mode_drops(library: ContextHarness, conve
 async def test_capsule_that_speculates_is_dropped(library: ContextHarness) -> None:
     library.store(made("What if she sold microscopes?", type="semantic", role=None, conversation_id=None))
     assert (await library.assemble_context(interaction_mode="TASK")).references == []
+
+
+@pytest.mark.parametrize(("last", "is_shown"), [("EXPLORATION", False), ("TASK", True)])
+async def test_what_was_distilled_from_dropped_turns_alone_is_dropped(
+    library: ContextHarness, last: InteractionMode, is_shown: bool
+) -> None:
+    said = TurnUnderstanding(interaction=Interaction(mode=last, confidence=0.9))
+    readings = (exploring(), exploring(), said)
+    turns = [made("The harbour tram.", place, reading=each, mode="trams") for place, each in enumerate(readings)]
+    capsule = distilled_of(*turns, text="Ana rides the tram.", mode="general")
+    library.store(*turns, capsule)
+    result = await library.assemble_context(interaction_mode="TASK", conversation_id=None)
+    assert (capsule.memory_id in result.references) == is_shown
 
 
 async def test_best_hits_are_kept_against_the_mode_and_named(library: ContextHarness) -> None:
