@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from modestream_client import Context, MemoryClient
 
-from agents.rules.context.section_candidates import RETENTION_POLICIES
+from agents.rules.context.section_candidates import RETENTION_POLICIES, prevailing_labels
 from agents.rules.cues.labels import SentenceLabel, label_text
 from schemas.state.interaction import INTERACTION_MODES
 from streams.adapters.tiktoken_counter import TiktokenCounter
@@ -59,8 +59,9 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kinds of one user's memories: labels and interaction mode by id."""
+    """The kinds of one user's memories: texts, labels and interaction mode by id."""
 
+    texts: dict[str, str]
     labels: dict[str, SentenceLabel]
     interactions: dict[str, Any]
 
@@ -70,6 +71,7 @@ class Kinds:
         for memory_id, tokens in sizes.items():
             labels = self.labels.get(memory_id)
             if labels is not None and memory_id not in context.sticky:
+                labels = prevailing_labels(self.texts[memory_id], labels, policy.unwanted)
                 is_lost = policy.drops(labels, self.interactions[memory_id], in_window=memory_id in window)
                 lost += tokens * is_lost
         return lost / max(sum(sizes.values()), 1)
@@ -101,8 +103,9 @@ async def store(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]]
 async def kinds_of(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]], ids: dict[str, str]) -> Kinds:
     """Read the kinds of a user's turns."""
     labels = {ids[turn["turn_id"]]: label_text(turn["content"]) | SentenceLabel[turn["role"].upper()] for turn in turns}
-    records = [await memory.get_memory(memory_id, user_id=user) for memory_id in ids.values()]
-    return Kinds(labels, {record.memory_id: record.interaction_mode for record in records})
+    records = await asyncio.gather(*(memory.get_memory(memory_id, user_id=user) for memory_id in ids.values()))
+    texts = {ids[turn["turn_id"]]: turn["content"] for turn in turns}
+    return Kinds(texts, labels, {record.memory_id: record.interaction_mode for record in records})
 
 
 async def measure(memory: MemoryClient, conversation: Conversation, suffix: str, rows: dict[Any, Shares]) -> None:

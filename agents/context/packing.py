@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from modestream_client.results import Message, Section
-from modestream_client.vocabulary import InteractionMode
 
 from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars
@@ -20,7 +19,7 @@ from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
-from agents.rules.context.section_candidates import MAX_RELATED_HITS, interaction_of
+from agents.rules.context.section_candidates import MAX_RELATED_HITS
 from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
@@ -101,7 +100,7 @@ class PromptPacker:
         )
         self._offered_chars = 0
         self._gone: set[str] = set()
-        self._drops: Callable[[str, InteractionMode | None], bool] = lambda *_: False
+        self._drops: Callable[[Memory], bool] = lambda _: False
         self.left_out: set[str] = set()
         self.sticky: list[tuple[Invariant, str]] = []
         self.content = ContextPacker(0)
@@ -181,8 +180,8 @@ class PromptPacker:
                 yield memory
             await self._pauses.pause_if_due()
 
-    def leave_out(self, drops: Callable[[str, InteractionMode | None], bool]) -> None:
-        """Leave out what is offered from now on if `drops` says so of its id and interaction mode."""
+    def leave_out(self, drops: Callable[[Memory], bool]) -> None:
+        """Leave out what is offered from now on if `drops` says so."""
         self._drops = drops
 
     async def offer(
@@ -237,11 +236,9 @@ class PromptPacker:
             if sized is not None:
                 worth -= 1
                 yield sized.memory
-            elif self._drops(memory_id, None):
-                self.left_out.add(memory_id)
             elif self._offered_chars < MAX_OFFERED_CHARS:
                 memory = self._record(memory_id)
-                if memory is not None and self._drops(memory_id, interaction_of(memory, self._source.record)):
+                if memory is not None and self._drops(memory):
                     self.left_out.add(memory_id)
                 elif memory is not None:
                     worth -= 1

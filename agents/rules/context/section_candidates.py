@@ -24,10 +24,11 @@ from modestream_client.vocabulary import InteractionMode
 from agents.rules.categories.taxonomy import visible_category
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
-from agents.rules.cues.labels import NO_LABELS, SentenceLabel
+from agents.rules.cues.labels import NO_LABELS, SentenceLabel, sentences_with_labels
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.ranking import log_odds_of
+from agents.rules.text.passages import MAX_UNCUT_CHARS
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Category
@@ -65,6 +66,17 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
     return ordered
 
 
+_EXPLORING = SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION
+_PURPOSES: frozenset[InteractionMode] = frozenset({"TASK", "DEBUGGING", "LEARNING"})
+"""A turn said for one of these purposes explores nothing, even if it says what is not known or decided."""
+
+_OF_TEXTS = SentenceLabel.CODE | SentenceLabel.ERROR | SentenceLabel.COURTESY
+"""Labels of whole texts rather than of their sentences."""
+
+MIN_PREVAILING_SHARE = 0.5
+"""Share of a text's characters that sentences of a kind need for the text to be of that kind."""
+
+
 class RetentionPolicy(NamedTuple):
     """Labels of the memories for three sections, and of wanted and unwanted memories of all sections.
 
@@ -93,6 +105,8 @@ class RetentionPolicy(NamedTuple):
             return True
         # "Yes, please" in the conversation answers the turn before it.
         spared = SentenceLabel.COURTESY.value if in_window else 0
+        if interaction in _PURPOSES:
+            spared |= _EXPLORING.value
         return bool(labels & self.unwanted.value & ~spared)
 
 
@@ -142,6 +156,22 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
     ),
 }
 """By interaction mode."""
+
+
+def prevailing_labels(text: str, labels: int, unwanted: SentenceLabel) -> int:
+    """Return the labels of a text without those unwanted ones that hold for a lesser part of it.
+
+    A text that is cut into passages has parts of many kinds; its role is the only kind of all of it.
+    """
+    of_sentences = unwanted & ~_OF_TEXTS & ~SentenceLabel.TOOL
+    if len(text) > MAX_UNCUT_CHARS:
+        return labels & ~(of_sentences | _OF_TEXTS).value
+    if labels & of_sentences.value:
+        sentences = sentences_with_labels(text, of_sentences)
+        if sum(map(len, sentences)) < MIN_PREVAILING_SHARE * len(text):
+            labels &= ~of_sentences.value
+    return labels
+
 
 MAX_RELATED_HITS = 20
 """Best hits that may stand in a section of their kind, and whose sticky memories are shown whole."""
@@ -216,8 +246,8 @@ MAX_CAPSULES = 20
 class SectionCandidates:
     """Candidates by section, of all kinds; `sticky` precedes all.
 
-    `drops` tells of a candidate, by its id and the interaction mode that it was said in, whether the context's mode
-    drops it. `kept_against` are the hits that it would drop if they did not answer the request, best first.
+    `drops` tells whether the context's interaction mode drops a candidate; `kept_against` are the hits that it would
+    drop if they did not answer the request, best first.
     """
 
     sticky: Sequence[tuple[Invariant, str]]
@@ -226,7 +256,7 @@ class SectionCandidates:
     evidence: Sequence[str]
     decisions: Sequence[str]
     capsules: Sequence[str]
-    drops: Callable[[str, InteractionMode | None], bool]
+    drops: Callable[[Memory], bool]
     kept_against: Sequence[str]
 
 
@@ -260,17 +290,23 @@ def collect_section_candidates(
     latest_distilled = visible.newest_first(distilled)[:MAX_CAPSULES]
     sticky = [(invariant, id_of[number]) for invariant, number in sticky_memories(visible)]
     labels, in_window = visible.columns.labels, frozenset(window)
+    keeps_all = not (policy.unwanted or policy.unwanted_interactions or policy.unwanted_window)
     exempt = {*pins, *(memory_id for _, memory_id in sticky)}
 
-    def drops(memory_id: str, interaction: InteractionMode | None) -> bool:
+    def drops(memory: Memory) -> bool:
+        memory_id = memory.memory_id
         number = columns.number_of.get(memory_id, MISSING)
         # Memories stored since, and summaries of categories, have no labels.
-        if memory_id in exempt or not 0 <= number < len(labels):
+        if keeps_all or memory_id in exempt or not 0 <= number < len(labels):
             return False
-        return policy.drops(int(labels[number]), interaction, in_window=memory_id in in_window)
+        interaction, is_recent = interaction_of(memory, read), memory_id in in_window
+        if not policy.drops(int(labels[number]), interaction, in_window=is_recent):
+            return False
+        prevailing = prevailing_labels(memory.text, int(labels[number]), policy.unwanted)
+        return policy.drops(prevailing, interaction, in_window=is_recent)
 
     answers = (memory for number in best_answers(scores) if (memory := read(id_of[number])) is not None)
-    kept_against = [answer.memory_id for answer in answers if drops(answer.memory_id, interaction_of(answer, read))]
+    kept_against = [answer.memory_id for answer in answers if drops(answer)]
     exempt.update(kept_against)
     ordered = [(id_of[number], SentenceLabel(int(labels[number]))) for number in order_evidence(scores, columns)]
     return SectionCandidates(

@@ -3,7 +3,7 @@
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.context.section_candidates import RETENTION_POLICIES, best_answers, raise_wanted
+from agents.rules.context.section_candidates import RETENTION_POLICIES, best_answers, prevailing_labels, raise_wanted
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from schemas.state.interaction import INTERACTION_MODES
 
@@ -61,6 +61,43 @@ def test_mode_drops_unwanted_memories(
 )
 def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labels: SentenceLabel, stays: bool) -> None:
     assert RETENTION_POLICIES[mode].drops(labels, "GENERAL", in_window=True) != stays
+
+
+@pytest.mark.parametrize(
+    ("labels", "interaction_mode", "stays"),
+    [
+        (SentenceLabel.OPEN_QUESTION, "DEBUGGING", True),
+        (SentenceLabel.OPEN_QUESTION, "GENERAL", False),
+        (SentenceLabel.COURTESY, "DEBUGGING", False),
+    ],
+    ids=str,
+)
+def test_a_turn_said_for_another_purpose_explores_nothing(
+    labels: SentenceLabel, interaction_mode: InteractionMode, stays: bool
+) -> None:
+    assert RETENTION_POLICIES["TASK"].drops(labels, interaction_mode) != stays
+
+
+@pytest.mark.parametrize(
+    ("text", "prevails"),
+    [
+        ("What if we planted figs?", True),
+        ("What if we planted figs? I saw them in Porto. The tram to the harbour leaves at noon.", False),
+        ("What if we planted figs and beans behind the shed? Good.", True),
+        ("What if we planted figs? " * 20, False),
+    ],
+    ids=("all", "a third", "most", "long"),
+)
+def test_a_text_is_of_the_kind_of_most_of_it(text: str, prevails: bool) -> None:
+    labels = SentenceLabel.SPECULATION | SentenceLabel.USER
+    kept = prevailing_labels(text, labels, RETENTION_POLICIES["TASK"].unwanted)
+    assert kept == (labels if prevails else SentenceLabel.USER)
+
+
+def test_a_long_result_of_a_tool_is_one() -> None:
+    policy = RETENTION_POLICIES["EXPLORATION"]
+    labels = SentenceLabel.TOOL | SentenceLabel.CODE
+    assert prevailing_labels("x = 1; " * 100, labels, policy.unwanted) == SentenceLabel.TOOL
 
 
 @pytest.mark.parametrize(
