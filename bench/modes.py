@@ -3,7 +3,7 @@
 A PATH is as for `bench.recall`. Every question is asked in each interaction mode, in no conversation and in the last
 one. Coverage is the mean share of the evidence whose whole text is in the context; "unwanted" is the share of the
 memories' tokens that belong to kinds that the mode's table drops, without sticky memories. Kinds are told by the turns'
-labels and interaction modes. Then `login_page.json`: thirty turns of each of four kinds, which somebody has named.
+labels and interaction modes. Then `login_page.json`: thirty turns of each of four named kinds.
 """
 
 import argparse
@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from modestream_client import Context, MemoryClient
 
-from agents.rules.context.section_candidates import RETENTION_POLICIES, prevailing_labels
+from agents.rules.context.section_candidates import is_dropped, prevailing_labels
 from agents.rules.cues.labels import SentenceLabel, label_text
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from schemas.state.interaction import INTERACTION_MODES
 from streams.adapters.tiktoken_counter import TiktokenCounter
+from streams.bootstrap.adapters import MODE_TAXONOMY
 from training.ranking.conversations import Conversation, read_conversations
 
 AT_ONCE = 8
@@ -42,6 +44,7 @@ DROPPED = {
 """The named kinds that each mode drops, by its table."""
 
 COUNTER = TiktokenCounter()
+TAXONOMY = ModeTaxonomy.loads(MODE_TAXONOMY.read_text())
 
 
 @dataclass(slots=True)
@@ -67,12 +70,12 @@ class Kinds:
 
     def unwanted(self, context: Context, sizes: dict[str, int], mode: Any, window: frozenset[str]) -> float:
         """Return the share of a context's tokens that are of kinds that the mode drops."""
-        policy, lost = RETENTION_POLICIES[mode], 0
+        table, lost = TAXONOMY.modes[mode], 0
         for memory_id, tokens in sizes.items():
             labels = self.labels.get(memory_id)
             if labels is not None and memory_id not in context.sticky:
-                labels = prevailing_labels(self.texts[memory_id], labels, policy.unwanted)
-                is_lost = policy.drops(labels, self.interactions[memory_id], in_window=memory_id in window)
+                labels = prevailing_labels(self.texts[memory_id], labels, table.drop)
+                is_lost = is_dropped(table, labels, self.interactions[memory_id], in_window=memory_id in window)
                 lost += tokens * is_lost
         return lost / max(sum(sizes.values()), 1)
 
@@ -91,7 +94,8 @@ async def sizes_of(context: Context) -> dict[str, int]:
 
 async def store(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Store the turns of a user, wait for their vectors, and return the memory ids by turn id."""
-    ids = {turn["turn_id"]: (await memory.remember(user_id=user, **turn)).memory_id for turn in turns}
+    accepted = [await memory.remember(user_id=user, **turn) for turn in turns]
+    ids = {turn["turn_id"]: reply.memory_id for turn, reply in zip(turns, accepted, strict=True)}
     for _ in range(MAX_WAIT_S):
         health = await memory.health(user_id=user)
         if not health.modes["general"].pending:
@@ -108,7 +112,9 @@ async def kinds_of(memory: MemoryClient, user: str, turns: Sequence[dict[str, An
     return Kinds(texts, labels, {record.memory_id: record.interaction_mode for record in records})
 
 
-async def measure(memory: MemoryClient, conversation: Conversation, suffix: str, rows: dict[Any, Shares]) -> None:
+async def measure(
+    memory: MemoryClient, conversation: Conversation, suffix: str, step: int, rows: dict[Any, Shares]
+) -> None:
     """Ask all questions of a conversation in all modes, in its last conversation and in none."""
     user = f"{conversation.name}-{suffix}"
     turns = [
@@ -141,7 +147,7 @@ async def measure(memory: MemoryClient, conversation: Conversation, suffix: str,
     await asyncio.gather(
         *(
             ask(question, mode, where)
-            for question in conversation.questions
+            for question in conversation.questions[::step]
             for mode in INTERACTION_MODES
             for where in (None, last)
         )
@@ -182,13 +188,13 @@ async def measure_named(memory: MemoryClient, suffix: str) -> None:
             print(f"| {mode}, {budget}, {where or 'none'} | {figures} | {100 * np.mean(shares):.1f} |")
 
 
-async def run(bootstrap: str, paths: Sequence[Path], suffix: str) -> None:
+async def run(bootstrap: str, paths: Sequence[Path], suffix: str, step: int) -> None:
     """Measure all conversations, by path, then the named kinds."""
     async with MemoryClient(bootstrap, timeout=120) as memory:
         for path in paths:
             rows: dict[Any, Shares] = {}
             for conversation in read_conversations(path):
-                await measure(memory, conversation, suffix, rows)
+                await measure(memory, conversation, suffix, step, rows)
             print(f"\n{path.name}\n| mode, in a conversation | unwanted | coverage | tokens |")
             for mode, inside in sorted(rows):
                 print(f"| {mode}, {'yes' if inside else 'no'} | {rows[mode, inside]} |", flush=True)
@@ -201,8 +207,9 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     parser.add_argument("--suffix", default="1", help="of the users' names: another one stores everything again")
+    parser.add_argument("--every", type=int, default=1, help="ask every n-th question")
     options = parser.parse_args()
-    asyncio.run(run(options.bootstrap, options.paths, options.suffix))
+    asyncio.run(run(options.bootstrap, options.paths, options.suffix, options.every))
 
 
 if __name__ == "__main__":

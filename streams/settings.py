@@ -133,6 +133,9 @@ class Settings(BaseSettings):
     ranking_weights: Path | None = None
     """A file of ranking weights; none: those of the project."""
 
+    taxonomy: Path | None = None
+    """A file of the interaction modes' tables, see `docs/operations.md`; none: those of the project."""
+
     standby_copies: int = Field(default=0, ge=0)
     """Workers, besides the one that serves a partition, that keep a copy of its tables and words: it is answered again
     within seconds when its worker is lost with its disk."""

@@ -32,6 +32,7 @@ from streams.bootstrap.adapters import (
     open_embedders,
     open_indexes,
     open_language_models,
+    open_taxonomy,
 )
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
@@ -110,6 +111,7 @@ class WorkerParts:
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         check_scope_fields(settings.data_dir, settings.scope_model)
+        taxonomy = open_taxonomy(settings)
         self.member_file = MemberFile(settings.worker_run / MEMBER_FILE)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
@@ -128,7 +130,7 @@ class WorkerParts:
         self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
         self.cross_encoder = open_cross_encoder(settings)
-        self.models = build_models(self.embedders, self.language, self.cross_encoder)
+        self.models = build_models(self.embedders, self.language, self.cross_encoder, taxonomy)
         foreground = Foreground()
         self.locks = partition_locks_of(self.app)
         self.indexes = open_indexes(settings, foreground, self.locks.is_original)

@@ -13,7 +13,6 @@ from functools import cache
 from typing import NamedTuple
 
 from modestream_client.results import AssembleResult, ContextDiagnostics
-from modestream_client.vocabulary import InteractionMode
 
 from agents.context.packing import PromptPacker, PromptSource
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, query_coverage, scope_filter
@@ -24,9 +23,10 @@ from agents.ports.run_timer import step
 from agents.ports.stores import Memories
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
-from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
+from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import is_contradicted
+from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
 from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
@@ -90,6 +90,7 @@ class Assemble:
         snapshots: SnapshotReader,
         clock: Clock,
         limits: ContextLimits,
+        taxonomy: ModeTaxonomy,
         stability: StabilitySource = assume_stable,
     ) -> None:
         """`stability` is the one that `interaction` respects."""
@@ -101,6 +102,7 @@ class Assemble:
         self._snapshots = snapshots
         self._clock = clock
         self._limits = limits
+        self._taxonomy = taxonomy
         self._stability = stability
 
     async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
@@ -131,7 +133,8 @@ class Assemble:
             readings = await self._snapshots.prepare(request, retrieved.modes, today)
             snapshot = self._snapshots.read(request, mode, retrieved.modes, evidence, readings)
             summaries |= snapshot.summaries
-            await _fill(packer, mode, snapshot)
+            table = self._taxonomy.modes[mode]
+            await _fill(packer, table, snapshot)
             prompt, content = await packer.prompt(), packer.content
             result = AssembleResult(
                 messages=prompt.messages,
@@ -139,14 +142,15 @@ class Assemble:
                 sections=content.sections(),
                 interaction_mode=interaction.mode,
                 interaction_confidence=interaction.confidence,
-                budget=scale_budgets(interaction.mode, packer.budget),
+                budget=scale_budgets(table, packer.budget),
                 tokens={"total": prompt.tokens, **content.tokens()},
                 dropped=sorted(content.dropped, key=snapshot.age_of),
                 sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
                 breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
                 context_id=str(uuid.uuid4()),
                 diagnostics=ContextDiagnostics(
-                    kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against))
+                    kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against)),
+                    taxonomy_version=self._taxonomy.version,
                 ),
             )
             if prompt.question is not None:
@@ -188,7 +192,7 @@ class Assemble:
         return {hit.memory_id: hit.score for hit in retrieved.hits if hit.score >= floor}
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
-        if (interaction := given_interaction(request.interaction_mode, request.intent)) is not None:
+        if (interaction := given_interaction(request.interaction_mode, request.intent, self._taxonomy)) is not None:
             return interaction, []
         memory_columns = self._words.memory_columns(request.scope.boundary)
         turns = (
@@ -203,17 +207,17 @@ class Assemble:
             return await self._interaction(request, judged), fallback
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
-            return interaction_by_intent(request.query), [("degraded", message), *fallback]
+            return interaction_by_intent(request.query, self._taxonomy), [("degraded", message), *fallback]
 
 
-async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSnapshot) -> None:
+async def _fill(packer: PromptPacker, table: ModeTable, snapshot: ContextSnapshot) -> None:
     """Offer all candidates in order of importance."""
     content, candidates = packer.content, snapshot.candidates
     total = content.left
     demoted = await packer.keep_sticky(candidates.sticky, candidates.evidence, snapshot.pins)
     packer.leave_out(candidates.drops)
     await packer.offer("retrieved_evidence", snapshot.pins, content.left)
-    room = allocate_remaining_tokens(scale_budgets(mode, total), content.tokens(), content.left)
+    room = allocate_remaining_tokens(scale_budgets(table, total), content.tokens(), content.left)
     await packer.offer("rules", [*candidates.rules, *demoted], room["rules"])
     await packer.offer("task_state", candidates.task_state, room["task_state"])
     await packer.offer("relevant_decisions", candidates.decisions, room["relevant_decisions"])
@@ -224,7 +228,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     first = [memory_id for memory_id in candidates.evidence if memory_id not in packer.left_out][:MAX_WHOLE_FIRST]
     await packer.show_whole(first, except_large=True)
     await packer.offer("retrieved_evidence", candidates.evidence, content.left, by_passages=True)
-    if RETENTION_POLICIES[mode].window_overflows:
+    if table.older_turns:
         await packer.offer("recent_window", snapshot.turns, content.left, contiguous=True)
     await packer.offer("rules", demoted, content.left)
     await packer.show_whole(candidates.evidence)

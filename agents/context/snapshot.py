@@ -20,6 +20,7 @@ from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text
 from agents.rules.context.section_candidates import SectionCandidates, capsule_of, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import estimate_turns, filtered_reader, last_turns
 from agents.rules.text.tokenizer import content_terms
@@ -125,6 +126,7 @@ class SnapshotReader:
         self,
         words: LexicalIndex,
         memories: Memories,
+        taxonomy: ModeTaxonomy,
         capsules: CategorySummaries | None = None,
         *,
         asks_model: bool = False,
@@ -132,6 +134,7 @@ class SnapshotReader:
         """Without `capsules` a context has no category summaries. `asks_model`: a language model may find rules."""
         self._words = words
         self._memories = memories
+        self._taxonomy = taxonomy
         self._capsules = capsules
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
@@ -184,7 +187,7 @@ class SnapshotReader:
         pinned = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(
-                interaction, visible_set, memory_columns, hits, turns, pins, self._memories.get
+                self._taxonomy, interaction, visible_set, memory_columns, hits, turns, pins, self._memories.get
             ),
             pins=sorted(pins, key=age_of, reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pinned],

@@ -13,6 +13,7 @@ from agents.modes.vector_spaces import encode_memory
 from agents.ports.clock import Clock
 from agents.ports.models import Embedder
 from agents.rules.clustering.clustering import normalise_rows
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
     HISTORY_TURNS,
@@ -34,10 +35,13 @@ HISTORY_TIMEOUT_S = 2.0
 class InteractionReader:
     """Texts in, interaction modes out."""
 
-    def __init__(self, general: Callable[[], Embedder], classifier: InteractionClassifier) -> None:
+    def __init__(
+        self, general: Callable[[], Embedder], classifier: InteractionClassifier, taxonomy: ModeTaxonomy
+    ) -> None:
         """`general` returns the general embedder; it raises ModelMissing while that is not loaded."""
         self._general = general
         self._classifier = classifier
+        self._taxonomy = taxonomy
 
     async def read(
         self, memory: Memory, *, intent: str | None = None, model: Interaction | None = None
@@ -55,7 +59,9 @@ class InteractionReader:
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
         # The classifier knows vectors of length 1; that of a long text is a mean, and shorter.
         [vector] = normalise_rows(encoded.pooled[np.newaxis])
-        return pool_votes(self._classifier.probabilities(memory.text, vector), intent, model)
+        by_intent = None if intent is None else self._taxonomy.mode_of(intent)
+        probabilities = self._classifier.probabilities(memory.text, vector)
+        return pool_votes(probabilities, by_intent, model, self._taxonomy.version)
 
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable

@@ -28,9 +28,14 @@ class Breach(BaseModel, frozen=True):
 
 
 class ContextDiagnostics(BaseModel, frozen=True):
-    """`kept_against_mode`: memories of a kind that the interaction mode drops, kept because they answer the request."""
+    """How a context was made.
+
+    `kept_against_mode`: memories of a kind that the interaction mode drops, kept because they answer the request; the
+    best first. `taxonomy_version` is that of the interaction modes' tables.
+    """
 
     kept_against_mode: list[str] = Field(default_factory=list)
+    taxonomy_version: str | None = None
 
 
 class AssembleResult(BaseModel):

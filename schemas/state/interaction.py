@@ -7,10 +7,14 @@ INTERACTION_MODES: tuple[InteractionMode, ...] = ("TASK", "EXPLORATION", "DEBUGG
 
 
 class Interaction(BaseModel, frozen=True):
-    """An interaction mode with its confidence."""
+    """An interaction mode with its confidence.
+
+    `taxonomy` is the version of the modes' tables that it was decided by; None if it was given.
+    """
 
     mode: InteractionMode
     confidence: Confidence
+    taxonomy: str | None = Field(default=None, exclude_if=lambda taxonomy: taxonomy is None)
 
 
 class WeekTotals(BaseModel, frozen=True):

@@ -14,6 +14,7 @@ from agents.commands.admit import Admit
 from agents.ports.models import CrossEncoder, Embedders, LanguageModel, TokenCounter
 from agents.ports.vector_index import VectorIndexes
 from agents.rules.access.grants import RequestLimits
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
@@ -29,8 +30,9 @@ from streams.observability.metrics import Meters, ModelMeters
 from streams.runtime.fence import running_time
 from streams.settings import Settings
 
-INTERACTION_MODEL = Path(__file__).parents[2] / "agents" / "data" / "interaction_model.bin"
-"""The classifier that is part of the project."""
+DATA = Path(__file__).parents[2] / "agents" / "data"
+INTERACTION_MODEL, MODE_TAXONOMY = DATA / "interaction_model.bin", DATA / "mode_taxonomy.json"
+"""The classifier and the tables that are part of the project."""
 
 
 class SystemClock:
@@ -82,6 +84,15 @@ def open_admission(settings: Settings) -> Admit:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
+def open_taxonomy(settings: Settings) -> ModeTaxonomy:
+    """Read the tables of the interaction modes. Ends the process if the file can't be read."""
+    path = settings.taxonomy or MODE_TAXONOMY
+    try:
+        return ModeTaxonomy.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        sys.exit(f"setting MODESTREAM_TAXONOMY: {path}: {problem}")
+
+
 def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[int], bool]) -> VectorIndexes:
     """Open the Qdrant server of the settings, or the embedded indexes of held partitions in the data directory.
 
@@ -104,13 +115,17 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
 
 @dataclass(frozen=True, slots=True)
 class WorkerModels:
-    """The models of a worker: embedders, language models, cross-encoder, classifier of interaction modes, tokenizer."""
+    """The models of a worker: embedders, language models, cross-encoder, classifier of interaction modes, tokenizer.
+
+    `taxonomy` has the tables of the interaction modes.
+    """
 
     embedders: Embedders
     language: LanguageModel
     cross_encoder: CrossEncoder
     reader: InteractionReader
     tokens: TokenCounter
+    taxonomy: ModeTaxonomy
 
 
 @cache
@@ -119,9 +134,11 @@ def shipped_classifier() -> InteractionClassifier:
     return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 
-def build_models(embedders: Embedders, language: LanguageModel, cross_encoder: CrossEncoder) -> WorkerModels:
+def build_models(
+    embedders: Embedders, language: LanguageModel, cross_encoder: CrossEncoder, taxonomy: ModeTaxonomy
+) -> WorkerModels:
     """Build the models of a worker over these."""
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
-    reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier())
-    return WorkerModels(embedders, language, cross_encoder, reader, TiktokenCounter())
+    reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier(), taxonomy)
+    return WorkerModels(embedders, language, cross_encoder, reader, TiktokenCounter(), taxonomy)

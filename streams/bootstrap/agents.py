@@ -185,9 +185,16 @@ class BuildAgents:
             self._models.tokens,
             partial(self._models.reader.judge, stability=self._stability),
             retrieve.turns,
-            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._steps.asks_model(active)),
+            SnapshotReader(
+                stores.words,
+                stores.memories,
+                self._models.taxonomy,
+                summaries,
+                asks_model=self._steps.asks_model(active),
+            ),
             self._ctx.clock,
             self._steps.context_limits(active),
+            self._models.taxonomy,
             self._stability,
         )
 

@@ -12,6 +12,7 @@ from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.ports.models import TokenCounter
 from agents.rules.answer.hits import hit_of
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.interaction.stability import Stability, assume_stable
 from schemas.failures import ModelMissing
@@ -22,6 +23,7 @@ from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
+from tests.builders.taxonomies import SHIPPED
 from tests.fakes.clock import FakeClock
 from tests.fakes.tables.memories import FakeRecords
 from tests.fakes.tokenizer import FakeTokens
@@ -63,6 +65,7 @@ class ContextHarness:
     clock: FakeClock = field(default_factory=FakeClock)
     limits: ContextLimits = field(default_factory=ContextLimits)
     stability: Stability = field(default_factory=assume_stable)
+    taxonomy: ModeTaxonomy = SHIPPED
 
     def __post_init__(self) -> None:
         self.stores = fake_stores(self.words, FakeRecords(self.records)).at(0)
@@ -72,9 +75,12 @@ class ContextHarness:
             self.tokens,
             self._judge,
             self.search,
-            SnapshotReader(self.stores.words, self.stores.memories, self.capsules, asks_model=self.asks_model),
+            SnapshotReader(
+                self.stores.words, self.stores.memories, self.taxonomy, self.capsules, asks_model=self.asks_model
+            ),
             self.clock,
             self.limits,
+            self.taxonomy,
             lambda: self.stability,
         )
 

@@ -38,6 +38,7 @@ from streams.partition.progress import AppliedOffsets
 from streams.topics import topics_with_prefix
 from tests.builders.maps import draw_map_over
 from tests.builders.stores import commits_over, fake_stores, remember_over
+from tests.builders.taxonomies import SHIPPED
 from tests.builders.turns import PARTITIONS, record, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -100,7 +101,7 @@ class WorkerHarness:
         self.remember = remember_over(here, self.embedders, asks_model=asks_model)
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         self.draw_map = draw_map_over(here, self.spaces, self.index, self.clock, directory / "maps")
-        reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier())
+        reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier(), SHIPPED)
         template = Prompts().of("understand")
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
 

@@ -43,6 +43,7 @@ from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
+from tests.builders.taxonomies import SHIPPED
 from tests.fakes.clock import FakeClock
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.embedders import FakeEmbedders, FakeModel
@@ -212,7 +213,7 @@ class InMemoryPipeline(PipelineRequests):
             runs=self._recorder(),
             run_log=InMemoryRunLog(self.topics, self.names.runs),
         )
-        models = build_models(self.embedders, self.language, self.cross_encoder)
+        models = build_models(self.embedders, self.language, self.cross_encoder, SHIPPED)
         steps = ConfiguredSteps(self.settings, self.language)
         return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
 

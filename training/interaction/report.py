@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.cues.intents import intent_of, mode_of_intent
+from agents.rules.cues.intents import intent_of
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
+from streams.bootstrap.adapters import MODE_TAXONOMY
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn
 from training.interaction.validation import (
@@ -66,10 +68,11 @@ All figures of this section are of turns whose conversation the model had not se
 
 def describe_intents(turns: Sequence[Turn]) -> str:
     """Measure the intent table alone, which answers where the classifier is unavailable."""
+    taxonomy = ModeTaxonomy.loads(MODE_TAXONOMY.read_text())
     found = [(intent, turn.mode) for turn in turns if (intent := intent_of(turn.text)) is not None]
-    right = Counter(intent for intent, mode in found if mode_of_intent(intent) == mode)
+    right = Counter(intent for intent, mode in found if taxonomy.mode_of(intent) == mode)
     rows = [
-        (intent, mode_of_intent(intent), count, right[intent])
+        (intent, taxonomy.mode_of(intent), count, right[intent])
         for intent, count in sorted(Counter(intent for intent, _ in found).items())
     ]
     without = [turn.mode for turn in turns if intent_of(turn.text) is None]

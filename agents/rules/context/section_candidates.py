@@ -1,30 +1,22 @@
-"""Budgets, retention policies and candidates of the sections of a context, by interaction mode. Pure.
+"""Candidates of the sections of a context, by the tables of its interaction mode. Pure.
 
 Candidates are memory ids, most important first. Sticky memories and standing instructions come from the whole scope;
 all others from the conversation and the hits for the query, so that a long history does not crowd out current matters.
-
-| mode | keeps | drops |
-| --- | --- | --- |
-| TASK | goal, constraints, state, safety | exploration, options not chosen, noise |
-| EXPLORATION | recent turns, insights, decisions, open questions | task and implementation details |
-| DEBUGGING | errors, recent changes, known constraints | successful task history, exploration |
-| LEARNING | principles, examples, patterns | recent turns, implementation details |
-| GENERAL | all in balance | nothing |
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from modestream_client.results import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.categories.taxonomy import visible_category
-from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
+from agents.rules.context.sticky import RULE_ROLES, Invariant, invariants_of, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel, sentences_with_labels
+from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.ranking import log_odds_of
@@ -70,92 +62,30 @@ _EXPLORING = SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION
 _PURPOSES: frozenset[InteractionMode] = frozenset({"TASK", "DEBUGGING", "LEARNING"})
 """A turn said for one of these purposes explores nothing, even if it says what is not known or decided."""
 
-_OF_TEXTS = SentenceLabel.CODE | SentenceLabel.ERROR | SentenceLabel.COURTESY
+_OF_TEXTS = SentenceLabel.CODE | SentenceLabel.ERROR | SentenceLabel.COURTESY | SentenceLabel.FOREIGN
+_OF_TEXTS |= SentenceLabel.NUMBER | SentenceLabel.DATE | SentenceLabel.TIME | SentenceLabel.DURATION
+_OF_TEXTS |= SentenceLabel.MONEY | SentenceLabel.NAME | SentenceLabel.LINK
 """Labels of whole texts rather than of their sentences."""
 
 MIN_PREVAILING_SHARE = 0.5
 """Share of a text's characters that sentences of a kind need for the text to be of that kind."""
 
 
-class RetentionPolicy(NamedTuple):
-    """Labels of the memories for three sections, and of wanted and unwanted memories of all sections.
+def is_dropped(table: ModeTable, labels: int, interaction: InteractionMode | None, *, in_window: bool = False) -> bool:
+    """Return whether a mode drops memories of this kind; it keeps what is to be kept too, and rules of the user.
 
-    `unwanted_interactions`: turns said in these interaction modes are unwanted. `unwanted_window`: so are the last
-    turns of the request's conversation. `window_overflows`: older turns use the room that evidence leaves.
+    `labels` are flags of `SentenceLabel`; `in_window`: among the last turns of the request's conversation.
     """
-
-    rules: SentenceLabel
-    task_state: SentenceLabel
-    decisions: SentenceLabel
-    wanted: SentenceLabel = NO_LABELS
-    unwanted: SentenceLabel = NO_LABELS
-    unwanted_interactions: frozenset[InteractionMode] = frozenset()
-    unwanted_window: bool = False
-    window_overflows: bool = False
-
-    def drops(self, labels: int, interaction: InteractionMode | None, *, in_window: bool = False) -> bool:
-        """Return whether the mode drops memories of this kind; it keeps what is wanted too, and rules of the user.
-
-        `labels` are flags of `SentenceLabel`; `in_window`: among the last turns of the request's conversation.
-        """
-        # Plain integers: operations on flags take ten times as long.
-        if labels & self.wanted.value or (labels & self.rules.value and labels & RULE_ROLES.value):
-            return False
-        if interaction in self.unwanted_interactions or (in_window and self.unwanted_window):
-            return True
-        # "Yes, please" in the conversation answers the turn before it.
-        spared = SentenceLabel.COURTESY.value if in_window else 0
-        if interaction in _PURPOSES:
-            spared |= _EXPLORING.value
-        return bool(labels & self.unwanted.value & ~spared)
-
-
-_WISHES = SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
-_RULES = SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT
-_PROGRESS = SentenceLabel.GOAL | SentenceLabel.DONE | SentenceLabel.PENDING
-_WORK = SentenceLabel.TOOL | SentenceLabel.DONE | SentenceLabel.PENDING
-_EXPLORED: frozenset[InteractionMode] = frozenset({"EXPLORATION"})
-
-RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
-    "TASK": RetentionPolicy(
-        rules=_RULES | _WISHES,
-        task_state=_PROGRESS,
-        decisions=SentenceLabel.DECISION,
-        wanted=_RULES | _PROGRESS | SentenceLabel.DECISION | SentenceLabel.CORRECTION,
-        unwanted=SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
-        unwanted_interactions=_EXPLORED,
-        window_overflows=True,
-    ),
-    "EXPLORATION": RetentionPolicy(
-        rules=_RULES | _WISHES,
-        task_state=SentenceLabel.GOAL,
-        decisions=SentenceLabel.DECISION | SentenceLabel.INSIGHT | SentenceLabel.OPEN_QUESTION,
-        wanted=SentenceLabel.INSIGHT | SentenceLabel.DECISION | SentenceLabel.OPEN_QUESTION,
-        unwanted=SentenceLabel.CODE | SentenceLabel.TOOL | SentenceLabel.ERROR | SentenceLabel.COURTESY,
-        window_overflows=True,
-    ),
-    "DEBUGGING": RetentionPolicy(
-        rules=_RULES,
-        task_state=SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.GOAL,
-        decisions=SentenceLabel.DECISION | SentenceLabel.CHANGE,
-        wanted=_RULES | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.CORRECTION,
-        unwanted=SentenceLabel.DONE | SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
-        unwanted_interactions=_EXPLORED,
-        window_overflows=True,
-    ),
-    "LEARNING": RetentionPolicy(
-        rules=_RULES | _WISHES | SentenceLabel.PRINCIPLE,
-        task_state=NO_LABELS,
-        decisions=SentenceLabel.PRINCIPLE | SentenceLabel.PATTERN | SentenceLabel.EXAMPLE | SentenceLabel.INSIGHT,
-        wanted=SentenceLabel.PRINCIPLE | SentenceLabel.EXAMPLE | SentenceLabel.PATTERN | SentenceLabel.REASON,
-        unwanted=_WORK | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.COURTESY,
-        unwanted_window=True,
-    ),
-    "GENERAL": RetentionPolicy(
-        rules=_RULES | _WISHES, task_state=_PROGRESS, decisions=SentenceLabel.DECISION, window_overflows=True
-    ),
-}
-"""By interaction mode."""
+    # Plain integers: operations on flags take ten times as long.
+    if labels & table.keep.value or (labels & table.rules.value and labels & RULE_ROLES.value):
+        return False
+    if interaction in table.drop_said_in or (in_window and table.drop_recent):
+        return True
+    # "Yes, please" in the conversation answers the turn before it.
+    spared = SentenceLabel.COURTESY.value if in_window else 0
+    if interaction in _PURPOSES:
+        spared |= _EXPLORING.value
+    return bool(labels & table.drop.value & ~spared)
 
 
 def prevailing_labels(text: str, labels: int, unwanted: SentenceLabel) -> int:
@@ -186,10 +116,10 @@ WANTED_RANK_DIVISOR = 2.0
 """Divides the rank of a wanted hit: the tenth moves up to the fifth."""
 
 
-def raise_wanted(hits: Sequence[tuple[str, SentenceLabel]], policy: RetentionPolicy) -> list[str]:
+def raise_wanted(hits: Sequence[tuple[str, SentenceLabel]], wanted: SentenceLabel) -> list[str]:
     """Return the ids of the hits, most important first; `hits` come best first, with their labels."""
     ranked = [
-        (rank / WANTED_RANK_DIVISOR if labels & policy.wanted else float(rank), rank, memory_id)
+        (rank / WANTED_RANK_DIVISOR if labels & wanted else float(rank), rank, memory_id)
         for rank, (memory_id, labels) in enumerate(hits)
     ]
     return [memory_id for _, _, memory_id in sorted(ranked)]
@@ -203,21 +133,10 @@ def best_answers(scores: Mapping[int, float]) -> list[int]:
     ]
 
 
-SECTION_BUDGETS: Mapping[InteractionMode, tuple[int, ...]] = {
-    "TASK": (10000, 5000, 2000, 28000, 4000, 4000),
-    "EXPLORATION": (3000, 1000, 15000, 35000, 6000, 2000),
-    "DEBUGGING": (5000, 4000, 12000, 25000, 3000, 0),
-    "LEARNING": (8000, 0, 2000, 40000, 8000, 2000),
-    "GENERAL": (6000, 3000, 8000, 28000, 4000, 4000),
-}
-"""Tokens of each section in the order of `SECTIONS`; only the proportions matter."""
-
-
-def scale_budgets(mode: InteractionMode, budget_tokens: int) -> dict[Section, int]:
+def scale_budgets(table: ModeTable, budget_tokens: int) -> dict[Section, int]:
     """Return the sections' budgets in tokens, in the proportions of the mode; their sum is at most `budget_tokens`."""
-    shares = SECTION_BUDGETS[mode]
-    total = sum(shares)
-    return {section: budget_tokens * share // total for section, share in zip(SECTIONS, shares, strict=True)}
+    total = sum(table.budgets.values())
+    return {section: budget_tokens * table.budgets[section] // total for section in SECTIONS}
 
 
 def allocate_remaining_tokens(
@@ -261,6 +180,7 @@ class SectionCandidates:
 
 
 def collect_section_candidates(
+    taxonomy: ModeTaxonomy,
     mode: InteractionMode,
     visible: VisibleSet,
     columns: MemoryColumns,
@@ -273,7 +193,7 @@ def collect_section_candidates(
 
     `hits` are scores by id, best first; `window` the last turns of the conversation; `read` reads a memory by its id.
     """
-    policy, id_of = RETENTION_POLICIES[mode], columns.id_of
+    table, id_of = taxonomy.modes[mode], columns.id_of
     scores_by_number = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
     scores = {number: score for number, score in scores_by_number.items() if visible.admitted[number]}
     related = list(scores)[:MAX_RELATED_HITS]
@@ -284,26 +204,27 @@ def collect_section_candidates(
         admitted = [number for number in related if mask[number]]
         return _ids(columns, [*admitted, *latest] if first_found else [*latest, *admitted])
 
-    instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
+    instructions = visible.labelled(table.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
     distilled: Mask = visible.admitted & (columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
     latest_distilled = visible.newest_first(distilled)[:MAX_CAPSULES]
-    sticky = [(invariant, id_of[number]) for invariant, number in sticky_memories(visible)]
+    sticky = [
+        (invariant, id_of[number]) for invariant, number in sticky_memories(visible, invariants_of(taxonomy.sticky))
+    ]
     labels, in_window = visible.columns.labels, frozenset(window)
-    keeps_all = not (policy.unwanted or policy.unwanted_interactions or policy.unwanted_window)
     exempt = {*pins, *(memory_id for _, memory_id in sticky)}
 
     def drops(memory: Memory) -> bool:
         memory_id = memory.memory_id
         number = columns.number_of.get(memory_id, MISSING)
         # Memories stored since, and summaries of categories, have no labels.
-        if keeps_all or memory_id in exempt or not 0 <= number < len(labels):
+        if not table.drops_anything or memory_id in exempt or not 0 <= number < len(labels):
             return False
         interaction, is_recent = interaction_of(memory, read), memory_id in in_window
-        if not policy.drops(int(labels[number]), interaction, in_window=is_recent):
+        if not is_dropped(table, int(labels[number]), interaction, in_window=is_recent):
             return False
-        prevailing = prevailing_labels(memory.text, int(labels[number]), policy.unwanted)
-        return policy.drops(prevailing, interaction, in_window=is_recent)
+        prevailing = prevailing_labels(memory.text, int(labels[number]), table.drop)
+        return is_dropped(table, prevailing, interaction, in_window=is_recent)
 
     answers = (memory for number in best_answers(scores) if (memory := read(id_of[number])) is not None)
     kept_against = [answer.memory_id for answer in answers if drops(answer)]
@@ -311,10 +232,10 @@ def collect_section_candidates(
     ordered = [(id_of[number], SentenceLabel(int(labels[number]))) for number in order_evidence(scores, columns)]
     return SectionCandidates(
         sticky=sticky,
-        rules=list(dict.fromkeys([*labelled_ids(policy.rules, RULE_ROLES), *_ids(columns, latest_instructions)])),
-        task_state=labelled_ids(policy.task_state, first_found=False),
-        evidence=raise_wanted(ordered, policy),
-        decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
+        rules=list(dict.fromkeys([*labelled_ids(table.rules, RULE_ROLES), *_ids(columns, latest_instructions)])),
+        task_state=labelled_ids(table.task_state, first_found=False),
+        evidence=raise_wanted(ordered, table.keep),
+        decisions=labelled_ids(table.relevant_decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
         capsules=_ids(columns, [*filter(distilled.__getitem__, scores), *latest_distilled]),
         drops=drops,
         kept_against=kept_against,

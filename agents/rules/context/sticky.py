@@ -4,19 +4,18 @@ Rules come from users and system prompts, never from assistants or tools; errors
 memories are not admitted, and so never sticky.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from modestream_client.results import Breach
 
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel
+from agents.rules.cues.mode_taxonomy import StickyKind
 from agents.rules.index.columns import DAY_MS, MISSING, Mask
-
-StickyKind = Literal["safety_requirement", "user_correction", "hard_constraint", "blocking_error"]
 
 
 class Invariant(NamedTuple):
@@ -28,16 +27,22 @@ class Invariant(NamedTuple):
     label: SentenceLabel
 
 
-SAFETY = Invariant("safety_requirement", 1000, "a safety requirement", SentenceLabel.SAFETY)
-CORRECTION = Invariant("user_correction", 900, "a correction by the user", SentenceLabel.CORRECTION)
-CONSTRAINT = Invariant("hard_constraint", 800, "a hard constraint", SentenceLabel.CONSTRAINT)
-ERROR = Invariant("blocking_error", 700, "a blocking error", SentenceLabel.ERROR)
+_STICKY: Mapping[StickyKind, tuple[str, SentenceLabel]] = {
+    "safety_requirement": ("a safety requirement", SentenceLabel.SAFETY),
+    "user_correction": ("a correction by the user", SentenceLabel.CORRECTION),
+    "hard_constraint": ("a hard constraint", SentenceLabel.CONSTRAINT),
+    "blocking_error": ("a blocking error", SentenceLabel.ERROR),
+}
 
-INVARIANTS: tuple[Invariant, ...] = (SAFETY, CORRECTION, CONSTRAINT, ERROR)
-"""Highest priority first."""
+STICKY_LABELS = reduce(or_, (label for _, label in _STICKY.values()))
+"""Labels of all kinds."""
 
-STICKY_LABELS = reduce(or_, (invariant.label for invariant in INVARIANTS))
-"""Labels of all invariants."""
+
+def invariants_of(priorities: Mapping[StickyKind, int]) -> list[Invariant]:
+    """Return the invariants with these priorities, highest first."""
+    invariants = [Invariant(kind, priority, *_STICKY[kind]) for kind, priority in priorities.items()]
+    return sorted(invariants, key=lambda invariant: -invariant.priority)
+
 
 RULE_ROLES = SentenceLabel.USER | SentenceLabel.SYSTEM
 """Roles that can set rules."""
@@ -59,14 +64,15 @@ MAX_STICKY = 1000
 """Sticky memories per request; more would only lengthen the list of breaches."""
 
 
-def sticky_memories(visible: VisibleSet) -> list[tuple[Invariant, int]]:
-    """Return the numbers of sticky memories, each once, most important first."""
-    invariants: dict[int, Invariant] = {}
-    for invariant, number in _candidates(visible):
-        invariants.setdefault(number, invariant)
-        if len(invariants) == MAX_STICKY:
-            break
-    return [(invariant, number) for number, invariant in invariants.items()]
+def sticky_memories(visible: VisibleSet, invariants: Sequence[Invariant]) -> list[tuple[Invariant, int]]:
+    """Return the numbers of sticky memories, each once, most important first; `invariants` are in that order."""
+    sticky: dict[int, Invariant] = {}
+    for invariant in invariants:
+        for number in _candidates(visible, invariant.kind):
+            sticky.setdefault(number, invariant)
+            if len(sticky) == MAX_STICKY:
+                return [(each, number) for number, each in sticky.items()]
+    return [(each, number) for number, each in sticky.items()]
 
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:
@@ -75,15 +81,16 @@ def breach_of(invariant: Invariant, memory_id: str) -> Breach:
     return Breach(memory_id=memory_id, priority=invariant.priority, reason=reason)
 
 
-def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:
-    safety = visible.labelled(SentenceLabel.SAFETY, RULE_ROLES, of_all_modes=True)
-    constraints = visible.labelled(SentenceLabel.CONSTRAINT, RULE_ROLES)
-    yield from ((SAFETY, number) for number in visible.conversation_first(safety))
+def _candidates(visible: VisibleSet, kind: StickyKind) -> list[int]:
+    if kind == "safety_requirement":
+        return visible.conversation_first(visible.labelled(SentenceLabel.SAFETY, RULE_ROLES, of_all_modes=True))
+    if kind == "hard_constraint":
+        return visible.conversation_first(visible.labelled(SentenceLabel.CONSTRAINT, RULE_ROLES))
+    if kind == "blocking_error":
+        return _current_errors(visible)
     corrections = visible.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
     in_conversation = visible.newest_first(corrections & visible.in_conversation)[:MAX_CORRECTIONS]
-    yield from ((CORRECTION, number) for number in (*in_conversation, *visible.newest_first(corrections)[:1]))
-    yield from ((CONSTRAINT, number) for number in visible.conversation_first(constraints))
-    yield from ((ERROR, number) for number in _current_errors(visible))
+    return [*in_conversation, *visible.newest_first(corrections)[:1]]
 
 
 def _current_errors(visible: VisibleSet) -> list[int]:
@@ -133,6 +140,6 @@ def split_sticky(sticky: Sequence[SizedSticky], budget_tokens: int, related: Col
     if sum(memory.tokens for memory in sticky) <= budget_tokens * MAX_STICKY_SHARE:
         return StickySplit(list(sticky), [])
     ids = frozenset(related)
-    stays = [memory.invariant == SAFETY or memory.memory_id in ids for memory in sticky]
+    stays = [memory.invariant.kind == "safety_requirement" or memory.memory_id in ids for memory in sticky]
     staying = [memory for memory, is_kept in zip(sticky, stays, strict=True) if is_kept]
     return StickySplit(staying, [memory for memory, is_kept in zip(sticky, stays, strict=True) if not is_kept])

@@ -129,25 +129,6 @@ STACK_TRACE = re.compile(
 """Output of a failing program."""
 
 
-DIRECT_MODES: Mapping[str, InteractionMode] = {
-    "task": "TASK",
-    "debug": "DEBUGGING",
-    "explore": "EXPLORATION",
-    "learn": "LEARNING",
-    "general": "GENERAL",
-}
-"""Intents that name a mode."""
-
-SYNONYM_MODES: Mapping[str, InteractionMode] = {
-    "implement": "TASK",
-    "fix": "DEBUGGING",
-    "error": "DEBUGGING",
-    "investigate": "EXPLORATION",
-    "explain": "LEARNING",
-    "teach": "LEARNING",
-}
-"""Synonyms of these intents."""
-
 FALLBACK_MODE: InteractionMode = "GENERAL"
 """The mode for no intent, `default` and every unknown intent."""
 
@@ -160,14 +141,19 @@ MAX_TRACE_CHARS = 4_000
 LEADING_PUNCTUATION = "\u00bf\u00a1\"'*-#>( "
 """Characters to skip before the first word, such as the Spanish question mark."""
 
+MAX_INTENT_NAME_CHARS = 60
+"""Characters of an intent's name."""
+
 MAX_COURTESY_TURN_CHARS = 60
 """A longer turn is more than a greeting, thanks or an assent."""
 
 
-def mode_of_intent(intent: str | None) -> InteractionMode:
-    """Return the mode of an intent, ignoring case and surrounding spaces; `FALLBACK_MODE` for unknown intents."""
-    word = (intent or "")[:MAX_COURTESY_TURN_CHARS].strip().lower()
-    return DIRECT_MODES.get(word) or SYNONYM_MODES.get(word) or FALLBACK_MODE
+def mode_of_intent(intent: str | None, modes: Mapping[str, InteractionMode]) -> InteractionMode:
+    """Return the mode of an intent, ignoring case and surrounding spaces; `FALLBACK_MODE` for unknown intents.
+
+    `modes` is the table of intents, in lower case.
+    """
+    return modes.get((intent or "")[:MAX_INTENT_NAME_CHARS].strip().lower(), FALLBACK_MODE)
 
 
 def intent_of(text: str) -> str | None:

@@ -15,7 +15,8 @@ import numpy as np
 from modestream_client.vocabulary import Confidence, InteractionMode
 from numpy.typing import NDArray
 
-from agents.rules.cues.intents import intent_of, mode_of_intent
+from agents.rules.cues.intents import intent_of
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from schemas.state.interaction import INTERACTION_MODES, Interaction
 
 MIN_MODE_CONFIDENCE = 0.70
@@ -45,29 +46,34 @@ class LeadingInteraction(Interaction, frozen=True):
     general: Confidence
 
 
-def given_interaction(mode: InteractionMode | None, intent: str | None) -> Interaction | None:
+def given_interaction(mode: InteractionMode | None, intent: str | None, taxonomy: ModeTaxonomy) -> Interaction | None:
     """Return the interaction mode that a caller gives, by name or else by intent; None for neither."""
     if mode is None and intent is None:
         return None
-    return Interaction(mode=mode or mode_of_intent(intent), confidence=1.0)
+    return Interaction(mode=mode or taxonomy.mode_of(intent), confidence=1.0)
 
 
-def interaction_by_intent(text: str) -> Interaction:
+def interaction_by_intent(text: str, taxonomy: ModeTaxonomy) -> Interaction:
     """Classify a text by the intent table alone, where the classifier is unavailable; GENERAL without an intent."""
     intent = intent_of(text)
     confidence = GENERAL_WITHOUT_INTENT if intent is None else INTENT_PRECISION
-    return Interaction(mode=mode_of_intent(intent), confidence=confidence)
+    return Interaction(mode=taxonomy.mode_of(intent), confidence=confidence)
 
 
-def pool_votes(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> LeadingInteraction:
+def pool_votes(
+    probabilities: Probabilities,
+    by_intent: InteractionMode | None,
+    model: Interaction | None,
+    taxonomy: str | None = None,
+) -> LeadingInteraction:
     """Return the leading mode before any threshold, as input of `apply_threshold` or `smooth_interaction`.
 
-    `probabilities` are the classifier's; `intent` is a word of the intent table; `model` is a language model's answer,
-    ignored at a confidence of 0.
+    `probabilities` are the classifier's; `by_intent` is the intent table's vote, ignored if it is GENERAL; `model` is a
+    language model's answer, ignored at a confidence of 0; `taxonomy` is the version of the modes' tables.
     """
     votes = np.log(np.clip(probabilities, 1e-6, 1.0))
-    if intent is not None and (mode := mode_of_intent(intent)) != "GENERAL":
-        votes = votes + _vote(mode, INTENT_CONFIDENCE)
+    if by_intent is not None and by_intent != "GENERAL":
+        votes = votes + _vote(by_intent, INTENT_CONFIDENCE)
     if model is not None and model.confidence > 0:
         votes = votes + _vote(model.mode, model.confidence)
     shares = np.exp(votes - votes.max())
@@ -75,7 +81,10 @@ def pool_votes(probabilities: Probabilities, intent: str | None, model: Interact
     best = int(shares.argmax())
     rounded = [round(float(share), 4) for share in shares]
     return LeadingInteraction(
-        mode=INTERACTION_MODES[best], confidence=rounded[best], general=rounded[INTERACTION_MODES.index("GENERAL")]
+        mode=INTERACTION_MODES[best],
+        confidence=rounded[best],
+        general=rounded[INTERACTION_MODES.index("GENERAL")],
+        taxonomy=taxonomy,
     )
 
 
@@ -83,11 +92,11 @@ def apply_threshold(leading: LeadingInteraction) -> Interaction:
     """Return the mode to act on: GENERAL below the threshold."""
     if leading.confidence < MIN_MODE_CONFIDENCE:
         return _fallback(leading)
-    return Interaction(mode=leading.mode, confidence=leading.confidence)
+    return Interaction(mode=leading.mode, confidence=leading.confidence, taxonomy=leading.taxonomy)
 
 
 def _fallback(leading: LeadingInteraction) -> Interaction:
-    return Interaction(mode="GENERAL", confidence=leading.general)
+    return Interaction(mode="GENERAL", confidence=leading.general, taxonomy=leading.taxonomy)
 
 
 def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
@@ -141,4 +150,4 @@ def smooth_interaction(
     threshold = HIGH_CONFIDENCE if is_unstable else usual
     if max(now.confidence, adjusted) < threshold:
         return _fallback(now)
-    return Interaction(mode=now.mode, confidence=adjusted)
+    return Interaction(mode=now.mode, confidence=adjusted, taxonomy=now.taxonomy)

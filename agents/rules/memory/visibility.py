@@ -153,6 +153,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         "interaction_mode": interaction and interaction.mode,
         "interaction_confidence": interaction and round(interaction.confidence, 3),
         "interaction_corrected": memory.reading.is_corrected,
+        **({"taxonomy_version": interaction.taxonomy} if interaction and interaction.taxonomy else {}),
         **({"understood_by_revision": memory.reading.revision} if memory.reading.revision else {}),
     }
     own = memory.own_visibility

@@ -146,6 +146,7 @@ def short_outcome(result: Any, *, texts: bool) -> Short:
             "tokens": result.tokens.get("total", 0),
             "sections": {name: len(ids) for name, ids in result.sections.items() if ids},
             "interaction_mode": result.interaction_mode,
+            "taxonomy_version": result.diagnostics.taxonomy_version,
             "dropped": len(result.dropped),
             "sticky": len(result.sticky),
             "breaches": len(result.breaches),

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.cues.intents import intent_of, mode_of_intent
+from agents.rules.cues.intents import intent_of
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import GENERAL_WITHOUT_INTENT, INTENT_PRECISION
 from schemas.state.interaction import INTERACTION_MODES
+from tests.builders.taxonomies import SHIPPED
 from training.interaction.calibration import best_temperature, expected_error, reliability
 from training.interaction.examples import (
     CUES,
@@ -134,7 +135,7 @@ def test_answers_of_a_calibrated_classifier_are_calibrated() -> None:
 
 def test_intent_table_has_the_precision_it_reports() -> None:
     found = [(intent, turn.mode) for turn in training_turns() if (intent := intent_of(turn.text)) is not None]
-    right = np.mean([mode_of_intent(intent) == mode for intent, mode in found])
+    right = np.mean([SHIPPED.mode_of(intent) == mode for intent, mode in found])
     without = np.mean([turn.mode == "GENERAL" for turn in training_turns() if intent_of(turn.text) is None])
     assert right == pytest.approx(INTENT_PRECISION, abs=0.02)
     assert without == pytest.approx(GENERAL_WITHOUT_INTENT, abs=0.02)

@@ -6,12 +6,14 @@ import pytest
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import MAX_KEPT_AGAINST_MODE
+from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Resource, TurnUnderstanding
 from tests.builders.items import distilled_of
 from tests.builders.memories import made
+from tests.builders.taxonomies import changed
 from tests.harnesses.contexts import ContextHarness, chatter, contents
 
 SAFETY, CORRECTION = "Must validate all user input", "No, use LDAP not OAuth"
@@ -300,6 +302,27 @@ async def test_query_without_intent_is_general_while_the_classifier_is_away(libr
     result = await library.assemble_context(query="the quarterly figures")
     assert result.interaction_mode == "GENERAL"
     assert 0 < result.interaction_confidence < MIN_MODE_CONFIDENCE
+
+
+async def test_the_deployments_tables_decide(library: ContextHarness) -> None:
+    own = {"version": "ours-2", "intents": {"harvest": "LEARNING"}, "modes.LEARNING.drop": ["link"]}
+    own |= {"modes.LEARNING.drop_recent": False, "sticky": {"safety_requirement": 5, "blocking_error": 9}}
+    library.taxonomy = ModeTaxonomy.loads(changed(own))
+    library.__post_init__()
+    [link, change, constraint, error, safety] = library.store(
+        made("The tram is at https://trams.example", 0),
+        made("I upgraded the driver.", 1),
+        made(CONSTRAINT, 2),
+        made(ERROR, 3),
+        made(SAFETY, 4),
+    )
+    result = await library.assemble_context(intent="harvest")
+    assert result.interaction_mode == "LEARNING"
+    assert result.diagnostics.taxonomy_version == "ours-2"
+    assert result.sticky == [error, safety]
+    assert result.dropped == [link]
+    assert change in result.references
+    assert constraint in result.references
 
 
 async def test_quotes_have_their_speaker(library: ContextHarness) -> None:

@@ -15,6 +15,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL_MODE, Mode, ModeDeclarations, Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.prompts import Prompts
+from tests.builders.taxonomies import SHIPPED
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -35,7 +36,7 @@ class ComparingHarness(ItemsHarness):
         self.server = rig.server
         prompts = Prompts()
         self.understanding = Understand(
-            InteractionReader(lambda: FakeEmbedders().of(GENERAL_MODE), FixedClassifier("TASK", 0.9)),
+            InteractionReader(lambda: FakeEmbedders().of(GENERAL_MODE), FixedClassifier("TASK", 0.9), SHIPPED),
             rig.models(),
             prompts.of("understand") if template is None else prompts.get(template),
             self.stores.modes,

@@ -20,6 +20,7 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, Resource, TurnUnderstanding
 from schemas.state.modes import GENERAL_MODE
 from tests.builders.memories import made
+from tests.builders.taxonomies import SHIPPED
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.embedders import FakeEmbedders
 
@@ -33,7 +34,7 @@ class ReaderHarness:
 
     def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
         self.embedders, self.classifier = FakeEmbedders(), FixedClassifier(mode, share)
-        self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier)
+        self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier, SHIPPED)
 
     async def judge(self, query: str, turns: Sequence[Memory] = (), stability: Stability | None = None) -> Interaction:
         """Return the interaction mode of a request."""
@@ -143,7 +144,7 @@ class RefusingEmbedder:
 
 
 async def test_text_that_the_model_refuses_has_no_interaction_mode() -> None:
-    reader = InteractionReader(lambda: cast(Embedder, RefusingEmbedder()), FixedClassifier("GENERAL", 0.2))
+    reader = InteractionReader(lambda: cast(Embedder, RefusingEmbedder()), FixedClassifier("GENERAL", 0.2), SHIPPED)
     with pytest.raises(ModelMissing, match="three times"):
         await reader.read(made("tea"))
 
@@ -161,7 +162,7 @@ async def test_context_waits_for_unclassified_turns_for_a_limited_time(monkeypat
             await asyncio.Event().wait()
             return await model.passage(text, boundary=boundary)
 
-    harness.reader = InteractionReader(lambda: cast("Embedder", BusyEmbedder()), harness.classifier)
+    harness.reader = InteractionReader(lambda: cast("Embedder", BusyEmbedder()), harness.classifier, SHIPPED)
     monkeypatch.setattr(interaction_reader, "HISTORY_TIMEOUT_S", 0.05)
     assert (await harness.judge("tea", [said(1, LEARNING)])).mode == "TASK"
     async with asyncio.timeout(5):

@@ -19,6 +19,7 @@ from schemas.state.modes import GENERAL_MODE, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
+from tests.builders.taxonomies import SHIPPED
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -41,7 +42,7 @@ class UnderstandHarness:
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.words, self.clock = FakeMemories(), FakeModes(), words, FakeClock()
         self.embedders, self.classifier, self.model = FakeEmbedders(), FixedClassifier("TASK", 0.9), FakeLanguageModel()
-        self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier)
+        self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier, SHIPPED)
         stores = fake_stores(words, self.memories, self.modes).at(0)
         self.agent = Understand(
             self.reader, self.model, TEMPLATE, stores.modes, stores.words, stores.memories, self.clock
@@ -79,7 +80,7 @@ async def test_rules_classify_a_turn_at_once(harness: UnderstandHarness) -> None
     assert read == apply_threshold(await harness.reader.read(made("tea")))
     assert harness.model.asked == []
     harness.classifier.say("TASK", 0.6)
-    assert await harness.agent.by_rules(made("tea")) == Interaction(mode="GENERAL", confidence=0.1)
+    assert await harness.agent.by_rules(made("tea")) == Interaction(mode="GENERAL", confidence=0.1, taxonomy="1.0")
 
 
 async def test_rules_use_the_indexed_vector(harness: UnderstandHarness) -> None:

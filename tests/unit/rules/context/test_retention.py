@@ -3,15 +3,11 @@
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.context.section_candidates import RETENTION_POLICIES, best_answers, prevailing_labels, raise_wanted
+from agents.rules.context.section_candidates import best_answers, is_dropped, prevailing_labels, raise_wanted
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from schemas.state.interaction import INTERACTION_MODES
+from tests.builders.taxonomies import SHIPPED
 
 WISH = SentenceLabel.INSTRUCTION
-
-
-def test_every_mode_has_a_policy() -> None:
-    assert set(RETENTION_POLICIES) == set(INTERACTION_MODES)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +39,7 @@ def test_every_mode_has_a_policy() -> None:
 def test_mode_drops_unwanted_memories(
     mode: InteractionMode, labels: SentenceLabel, interaction_mode: InteractionMode | None, stays: bool
 ) -> None:
-    assert RETENTION_POLICIES[mode].drops(labels, interaction_mode) != stays
+    assert is_dropped(SHIPPED.modes[mode], labels, interaction_mode) != stays
 
 
 @pytest.mark.parametrize(
@@ -60,7 +56,7 @@ def test_mode_drops_unwanted_memories(
     ids=str,
 )
 def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labels: SentenceLabel, stays: bool) -> None:
-    assert RETENTION_POLICIES[mode].drops(labels, "GENERAL", in_window=True) != stays
+    assert is_dropped(SHIPPED.modes[mode], labels, "GENERAL", in_window=True) != stays
 
 
 @pytest.mark.parametrize(
@@ -75,7 +71,7 @@ def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labe
 def test_a_turn_said_for_another_purpose_explores_nothing(
     labels: SentenceLabel, interaction_mode: InteractionMode, stays: bool
 ) -> None:
-    assert RETENTION_POLICIES["TASK"].drops(labels, interaction_mode) != stays
+    assert is_dropped(SHIPPED.modes["TASK"], labels, interaction_mode) != stays
 
 
 @pytest.mark.parametrize(
@@ -90,14 +86,13 @@ def test_a_turn_said_for_another_purpose_explores_nothing(
 )
 def test_a_text_is_of_the_kind_of_most_of_it(text: str, prevails: bool) -> None:
     labels = SentenceLabel.SPECULATION | SentenceLabel.USER
-    kept = prevailing_labels(text, labels, RETENTION_POLICIES["TASK"].unwanted)
+    kept = prevailing_labels(text, labels, SHIPPED.modes["TASK"].drop)
     assert kept == (labels if prevails else SentenceLabel.USER)
 
 
 def test_a_long_result_of_a_tool_is_one() -> None:
-    policy = RETENTION_POLICIES["EXPLORATION"]
     labels = SentenceLabel.TOOL | SentenceLabel.CODE
-    assert prevailing_labels("x = 1; " * 100, labels, policy.unwanted) == SentenceLabel.TOOL
+    assert prevailing_labels("x = 1; " * 100, labels, SHIPPED.modes["EXPLORATION"].drop) == SentenceLabel.TOOL
 
 
 @pytest.mark.parametrize(
@@ -112,4 +107,4 @@ def test_three_hits_at_most_answer_with_half_of_the_best_score(scores: list[floa
 def test_wanted_hits_move_up_but_not_to_the_top() -> None:
     hits = [(str(place), NO_LABELS) for place in range(7)]
     hits[6] = ("error", SentenceLabel.ERROR)
-    assert raise_wanted(hits, RETENTION_POLICIES["DEBUGGING"]) == ["0", "1", "2", "3", "error", "4", "5"]
+    assert raise_wanted(hits, SHIPPED.modes["DEBUGGING"].keep) == ["0", "1", "2", "3", "error", "4", "5"]

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agents.rules.context.sticky import MAX_CORRECTIONS, MAX_ERRORS, MAX_STICKY, sticky_memories
+from agents.rules.context.sticky import MAX_CORRECTIONS, MAX_ERRORS, MAX_STICKY, invariants_of, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import label_memory
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
 from tests.builders.memories import made
+from tests.builders.taxonomies import SHIPPED
 
 
 def visible_set(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
@@ -36,7 +37,7 @@ def visible_set(memories: Sequence[Memory], conversation: str | None = "c1", pro
 
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
     """Return priorities and texts of sticky memories, in order."""
-    found = sticky_memories(visible_set(memories, **where))
+    found = sticky_memories(visible_set(memories, **where), invariants_of(SHIPPED.sticky))
     return [(invariant.priority, memories[number].text) for invariant, number in found]
 
 

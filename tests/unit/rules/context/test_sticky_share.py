@@ -2,13 +2,15 @@
 
 import pytest
 
-from agents.rules.context.sticky import CONSTRAINT, CORRECTION, ERROR, SAFETY, Invariant, SizedSticky, split_sticky
+from agents.rules.context.sticky import Invariant, SizedSticky, invariants_of, split_sticky
+from tests.builders.taxonomies import SHIPPED
 
 
 def sized(*rows: tuple[Invariant, str, int]) -> list[SizedSticky]:
     return [SizedSticky(*row) for row in rows]
 
 
+SAFETY, CORRECTION, CONSTRAINT, ERROR = invariants_of(SHIPPED.sticky)
 STICKY = sized((SAFETY, "salt", 200), (CORRECTION, "port", 200), (CONSTRAINT, "pages", 200), (ERROR, "login", 100))
 
 

@@ -5,7 +5,8 @@ import time
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.cues.intents import intent_of, mode_of_intent
+from agents.rules.cues.intents import intent_of
+from tests.builders.taxonomies import SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from agents.rules.cues.intents import intent_of, mode_of_intent
     ],
 )
 def test_mode_of_each_intent(intent: str | None, mode: InteractionMode) -> None:
-    assert mode_of_intent(intent) == mode
+    assert SHIPPED.mode_of(intent) == mode
 
 
 @pytest.mark.parametrize(

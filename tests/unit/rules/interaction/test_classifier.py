@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.cues.intents import DIRECT_MODES, SYNONYM_MODES
 from agents.rules.interaction.classifier import (
     HASH_BUCKETS,
     HEAD_CHARS,
@@ -21,6 +20,7 @@ from agents.rules.interaction.classifier import (
     head_and_tail,
 )
 from schemas.state.interaction import INTERACTION_MODES
+from tests.builders.taxonomies import SHIPPED
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
 ZERO_VECTOR = np.zeros(384, np.float32)
@@ -133,7 +133,7 @@ def test_ngram_hashes_are_stable_across_releases() -> None:
 
 
 def test_every_intent_of_the_tables_is_a_feature() -> None:
-    assert set(INTENTS) == set(DIRECT_MODES) | set(SYNONYM_MODES)
+    assert set(INTENTS) == set(SHIPPED.intents)
 
 
 def test_cues_are_counted_at_the_beginning_and_anywhere() -> None:

@@ -16,6 +16,7 @@ from agents.rules.interaction.decision import (
     smooth_interaction,
 )
 from schemas.state.interaction import INTERACTION_MODES, Interaction
+from tests.builders.taxonomies import SHIPPED
 
 
 def probabilities_of(mode: InteractionMode, confidence: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -61,15 +62,16 @@ def test_answer_at_the_threshold_is_kept() -> None:
 def test_interaction_mode_of_the_caller_wins_over_its_intent(
     mode: InteractionMode | None, intent: str | None, answer: InteractionMode
 ) -> None:
-    assert given_interaction(mode, intent) == model_vote(answer, 1.0)
+    assert given_interaction(mode, intent, SHIPPED) == model_vote(answer, 1.0)
 
 
 def test_caller_without_mode_and_intent_decides_nothing() -> None:
-    assert given_interaction(None, None) is None
+    assert given_interaction(None, None, SHIPPED) is None
 
 
 def test_intent_table_alone_answers_confidently_or_with_general() -> None:
-    found, none = interaction_by_intent("Explain the difference between TCP and UDP"), interaction_by_intent("the tea")
+    found = interaction_by_intent("Explain the difference between TCP and UDP", SHIPPED)
+    none = interaction_by_intent("the tea", SHIPPED)
     assert found.mode == "LEARNING"
     assert found.confidence >= MIN_MODE_CONFIDENCE
     assert none.mode == "GENERAL"
@@ -102,9 +104,9 @@ def test_certain_model_does_not_outvote_a_surer_classifier() -> None:
 
 def test_intent_shifts_the_confidence() -> None:
     alone = apply_threshold(pool_votes(probabilities_of("TASK", 0.8), None, None)).confidence
-    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "task", None)).confidence > alone
-    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "fix", None)).confidence < alone
-    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "fix", None)).mode == "TASK"
+    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "TASK", None)).confidence > alone
+    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "DEBUGGING", None)).confidence < alone
+    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.8), "DEBUGGING", None)).mode == "TASK"
 
 
 @pytest.mark.parametrize("intent", ["", "default", "general", "something else"])
@@ -116,7 +118,8 @@ def test_uninformative_intent_changes_nothing(intent: str) -> None:
 
 def test_zero_probabilities_keep_the_result_finite() -> None:
     assert (
-        apply_threshold(pool_votes(probabilities_of("TASK", 1.0), "debug", model_vote("LEARNING", 1.0))).mode == "TASK"
+        apply_threshold(pool_votes(probabilities_of("TASK", 1.0), "DEBUGGING", model_vote("LEARNING", 1.0))).mode
+        == "TASK"
     )
 
 
