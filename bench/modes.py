@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from modestream_client import Context, MemoryClient
+from modestream_client import Context, MemoryClient, Remembered
 
 from agents.rules.context.section_candidates import is_dropped, prevailing_labels
 from agents.rules.cues.labels import SentenceLabel, label_text
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from schemas.state.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES, Interaction
 from streams.adapters.tiktoken_counter import TiktokenCounter
 from streams.bootstrap.adapters import MODE_TAXONOMY
 from training.ranking.conversations import Conversation, read_conversations
 
 AT_ONCE = 8
 """Requests at the same time."""
+
+STORED_AT_ONCE = 50
+"""Turns that are published at the same time."""
 
 MAX_WAIT_S = 900
 """Time limit for embedding the turns of one conversation."""
@@ -36,7 +39,7 @@ BUDGETS = (1000, 2000, 4000)
 
 DROPPED = {
     "TASK": ("idea",),
-    "EXPLORATION": ("trace", "finished"),
+    "EXPLORATION": ("trace",),
     "DEBUGGING": ("idea", "finished"),
     "LEARNING": ("trace", "finished"),
     "GENERAL": (),
@@ -94,7 +97,10 @@ async def sizes_of(context: Context) -> dict[str, int]:
 
 async def store(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Store the turns of a user, wait for their vectors, and return the memory ids by turn id."""
-    accepted = [await memory.remember(user_id=user, **turn) for turn in turns]
+    accepted: list[Remembered] = []
+    for start in range(0, len(turns), STORED_AT_ONCE):
+        batch = turns[start : start + STORED_AT_ONCE]
+        accepted += await asyncio.gather(*(memory.remember(user_id=user, **turn) for turn in batch))
     ids = {turn["turn_id"]: reply.memory_id for turn, reply in zip(turns, accepted, strict=True)}
     for _ in range(MAX_WAIT_S):
         health = await memory.health(user_id=user)
@@ -109,7 +115,16 @@ async def kinds_of(memory: MemoryClient, user: str, turns: Sequence[dict[str, An
     labels = {ids[turn["turn_id"]]: label_text(turn["content"]) | SentenceLabel[turn["role"].upper()] for turn in turns}
     records = await asyncio.gather(*(memory.get_memory(memory_id, user_id=user) for memory_id in ids.values()))
     texts = {ids[turn["turn_id"]]: turn["content"] for turn in turns}
-    return Kinds(texts, labels, {record.memory_id: record.interaction_mode for record in records})
+    return Kinds(
+        texts,
+        labels,
+        {
+            record.memory_id: None
+            if record.interaction_mode is None
+            else Interaction(mode=record.interaction_mode, confidence=record.interaction_confidence or 0)
+            for record in records
+        },
+    )
 
 
 async def measure(

@@ -5,9 +5,19 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import best_answers, is_dropped, prevailing_labels, raise_wanted
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
+from schemas.state.interaction import Interaction
 from tests.builders.taxonomies import SHIPPED
 
 WISH = SentenceLabel.INSTRUCTION
+
+
+def said_in(mode: InteractionMode | None, confidence: float = 0.9) -> Interaction | None:
+    return None if mode is None else Interaction(mode=mode, confidence=confidence)
+
+
+@pytest.mark.parametrize(("confidence", "stays"), [(0.7, True), (0.85, False)])
+def test_a_mode_drops_turns_of_another_where_that_is_sure(confidence: float, stays: bool) -> None:
+    assert is_dropped(SHIPPED.modes["TASK"], NO_LABELS, said_in("EXPLORATION", confidence)) != stays
 
 
 @pytest.mark.parametrize(
@@ -39,7 +49,7 @@ WISH = SentenceLabel.INSTRUCTION
 def test_mode_drops_unwanted_memories(
     mode: InteractionMode, labels: SentenceLabel, interaction_mode: InteractionMode | None, stays: bool
 ) -> None:
-    assert is_dropped(SHIPPED.modes[mode], labels, interaction_mode) != stays
+    assert is_dropped(SHIPPED.modes[mode], labels, said_in(interaction_mode)) != stays
 
 
 @pytest.mark.parametrize(
@@ -56,7 +66,7 @@ def test_mode_drops_unwanted_memories(
     ids=str,
 )
 def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labels: SentenceLabel, stays: bool) -> None:
-    assert is_dropped(SHIPPED.modes[mode], labels, "GENERAL", in_window=True) != stays
+    assert is_dropped(SHIPPED.modes[mode], labels, said_in("GENERAL"), in_window=True) != stays
 
 
 @pytest.mark.parametrize(
@@ -71,7 +81,7 @@ def test_mode_drops_turns_of_the_recent_conversation(mode: InteractionMode, labe
 def test_a_turn_said_for_another_purpose_explores_nothing(
     labels: SentenceLabel, interaction_mode: InteractionMode, stays: bool
 ) -> None:
-    assert is_dropped(SHIPPED.modes["TASK"], labels, interaction_mode) != stays
+    assert is_dropped(SHIPPED.modes["TASK"], labels, said_in(interaction_mode)) != stays
 
 
 @pytest.mark.parametrize(
