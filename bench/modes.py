@@ -68,7 +68,7 @@ class Kinds:
     """The kinds of one user's memories: texts, labels and interaction mode by id."""
 
     texts: dict[str, str]
-    labels: dict[str, SentenceLabel]
+    labels: dict[str, int]
     interactions: dict[str, Any]
 
     def unwanted(self, context: Context, sizes: dict[str, int], mode: Any, window: frozenset[str]) -> float:
@@ -101,7 +101,7 @@ async def store(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]]
     for start in range(0, len(turns), STORED_AT_ONCE):
         batch = turns[start : start + STORED_AT_ONCE]
         accepted += await asyncio.gather(*(memory.remember(user_id=user, **turn) for turn in batch))
-    ids = {turn["turn_id"]: reply.memory_id for turn, reply in zip(turns, accepted, strict=True)}
+    ids = {turn["turn_id"]: str(reply.memory_id) for turn, reply in zip(turns, accepted, strict=True)}
     for _ in range(MAX_WAIT_S):
         health = await memory.health(user_id=user)
         if not health.modes["general"].pending:
@@ -112,7 +112,9 @@ async def store(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]]
 
 async def kinds_of(memory: MemoryClient, user: str, turns: Sequence[dict[str, Any]], ids: dict[str, str]) -> Kinds:
     """Read the kinds of a user's turns."""
-    labels = {ids[turn["turn_id"]]: label_text(turn["content"]) | SentenceLabel[turn["role"].upper()] for turn in turns}
+    labels = {
+        ids[turn["turn_id"]]: int(label_text(turn["content"]) | SentenceLabel[turn["role"].upper()]) for turn in turns
+    }
     records = await asyncio.gather(*(memory.get_memory(memory_id, user_id=user) for memory_id in ids.values()))
     texts = {ids[turn["turn_id"]]: turn["content"] for turn in turns}
     return Kinds(
@@ -132,7 +134,7 @@ async def measure(
 ) -> None:
     """Ask all questions of a conversation in all modes, in its last conversation and in none."""
     user = f"{conversation.name}-{suffix}"
-    turns = [
+    turns: list[dict[str, Any]] = [
         {"content": turn.content, "role": turn.role, "speaker": turn.speaker, "turn_id": turn.turn_id}
         | {"conversation_id": turn.conversation_id, "occurred_at": turn.occurred_at}
         | {"resources": [resource.model_dump() for resource in turn.resources]}

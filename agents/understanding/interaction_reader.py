@@ -13,6 +13,7 @@ from agents.modes.vector_spaces import encode_memory
 from agents.ports.clock import Clock
 from agents.ports.models import Embedder
 from agents.rules.clustering.clustering import normalise_rows
+from agents.rules.cues.intents import mode_of_intent
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
@@ -59,7 +60,7 @@ class InteractionReader:
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
         # The classifier knows vectors of length 1; that of a long text is a mean, and shorter.
         [vector] = normalise_rows(encoded.pooled[np.newaxis])
-        by_intent = None if intent is None else self._taxonomy.mode_of(intent)
+        by_intent = None if intent is None else mode_of_intent(intent, self._taxonomy.intents)
         probabilities = self._classifier.probabilities(memory.text, vector)
         return pool_votes(probabilities, by_intent, model, self._taxonomy.version)
 

@@ -1,5 +1,8 @@
 """Interaction modes: what a turn is for. They decide context budgets, never the embedder."""
 
+from functools import partial
+from operator import is_
+
 from modestream_client.vocabulary import Confidence, InteractionMode
 from pydantic import BaseModel, Field
 
@@ -14,7 +17,7 @@ class Interaction(BaseModel, frozen=True):
 
     mode: InteractionMode
     confidence: Confidence
-    taxonomy: str | None = Field(default=None, exclude_if=lambda taxonomy: taxonomy is None)
+    taxonomy: str | None = Field(default=None, exclude_if=partial(is_, None))
 
 
 class WeekTotals(BaseModel, frozen=True):

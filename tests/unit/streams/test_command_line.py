@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.keys.key_file import Key, KeyFile
+from tests.builders.taxonomies import changed
 
 ROOT = Path(__file__).parents[3]
 
@@ -82,6 +83,14 @@ def test_worker_logs_the_name_that_no_setting_has(tmp_path: Path) -> None:
     assert last["code"] == os.EX_CONFIG
     assert ended.returncode == os.EX_CONFIG
     assert "setting MODESTREAM_AUTHORIZATION: " in last["reason"]
+
+
+def test_worker_names_the_place_in_a_broken_taxonomy(tmp_path: Path) -> None:
+    taxonomy = tmp_path / "modes.json"
+    taxonomy.write_text(changed({"modes.TASK.drop": ["doubts"]}))
+    ended = started(DATA_DIR=str(tmp_path / "data"), TAXONOMY=str(taxonomy))
+    assert ended.returncode == os.EX_CONFIG
+    assert f"setting MODESTREAM_TAXONOMY: {taxonomy}: modes.TASK.drop: " in ended.stderr.splitlines()[-1]
 
 
 def test_output_may_be_cut_off() -> None:
