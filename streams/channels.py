@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.internal.changes import Change, Job
 from schemas.internal.consolidation import ConsolidationTrigger
-from schemas.messages.assemble import AssembleRequest
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
@@ -29,11 +29,11 @@ class InputChannels:
     triggers: Channel
     changes: Channel
     jobs: Channel
+    asked: Channel
 
     def public(self) -> list[Channel]:
         """Return the channels that producers and clients write to."""
-        every = (self.turns, self.retrieve, self.commands, self.triggers, self.changes, self.jobs)
-        return [channel for channel in every if channel.act is not None]
+        return [self.turns, self.retrieve, self.commands, self.triggers]
 
 
 def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
@@ -43,6 +43,7 @@ def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
         "assemble.v1": bind_scope(AssembleRequest, scope),
         "list.v1": bind_scope(ListRequest, scope),
         "map.v1": bind_scope(MapRequest, scope),
+        "answer.v1": bind_scope(AnswerRequest, scope),
     }
     turn, command = bind_scope(Turn, scope), bind_scope(Command, scope)
     # Commands that only read are kept no longer than questions, if their senders choose this topic.
@@ -54,5 +55,7 @@ def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
         commands=Channel(topics.commands, {"command.v1": command}, "manage"),
         triggers=Channel(topics.consolidate, {"consolidate.v1": trigger}, "manage", concurrent=True),
         changes=Channel(topics.changes, {"change.v1": change}, None, keeps_rejected=True, outlives_deadline=True),
+        # As they came, so that what a sender may read is checked again.
+        asked=Channel(topics.asked, {"answer.v1": queries["answer.v1"]}, "read", concurrent=True),
         jobs=Channel(topics.jobs, {"job.v1": job}, None, keeps_rejected=True, outlives_deadline=True, concurrent=True),
     )

@@ -8,6 +8,7 @@ from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate
+from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
@@ -37,6 +38,7 @@ class PartitionAgents:
     local_rerank: LocalRerank
     judge_layers: JudgeLayers
     assemble: Assemble
+    answer: Answer
     list_memories: List
     draw_map: DrawMap
     commands: HandleCommands

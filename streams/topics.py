@@ -57,6 +57,7 @@ class Topics:
     understood: str
     embedded: str
     jobs: str
+    asked: str
     learned: str
     consolidated: str
     service: str
@@ -80,7 +81,16 @@ class Topics:
     def internal_events(self) -> frozenset[str]:
         """Return the names of the topics with events of workers for workers."""
         return frozenset(
-            {self.changes, self.remembered, self.understood, self.embedded, self.jobs, self.learned, self.consolidated}
+            {
+                self.changes,
+                self.remembered,
+                self.understood,
+                self.embedded,
+                self.jobs,
+                self.asked,
+                self.learned,
+                self.consolidated,
+            }
         )
 
     def inputs(self) -> frozenset[str]:
@@ -109,7 +119,8 @@ def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_
     if topic == topics.runs:
         return _runs_config(round(runs_kept_hours * 3600 * 1000))
     return {
-        **({} if topic in inputs else OWN_TIMESTAMPS),
+        # The timestamp of a question is one of the things by which it is known again.
+        **({} if topic in inputs or topic == topics.asked else OWN_TIMESTAMPS),
         "cleanup.policy": "delete",
         "compression.type": "uncompressed" if topic in inputs else "producer",
         "retention.ms": str(REQUEST_RETENTION_MS if topic in short_lived else -1),

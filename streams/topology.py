@@ -3,6 +3,7 @@
     turns ─► Remember ─► remembered ─► Embed, Understand ─► embedded ─► Remember
              a language model, in the background ─► understood ─► Remember
     retrieve ─► Retrieve, Assemble, List, DrawMap; commands that only read, as below ─► replies
+    retrieve ─► Answer ─► asked ─► Answer ─► replies, turns
     Remember ─► learned ─► Intend, Categorize
     commands ─► HandleCommands, Intend, Categorize, SuggestModes, EditPipelines ─► replies, changes or jobs
     changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
@@ -23,6 +24,7 @@ from agents.commands.admit import DispatchCommands
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.consolidation.consolidate import Consolidate
+from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
@@ -48,6 +50,7 @@ from streams.flow.requests.job_recorder import JobRecorder, consolidation_job, r
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
+from streams.flow.steps.answer_with_model import AnswerWithModel
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
@@ -164,9 +167,12 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).list_memories,
         draw_map_at,
         lambda partition: DispatchCommands(query_handlers(agents.at(partition))),
+        lambda partition: agents.at(partition).answer,
+        topics.asked,
         own_writes,
         meters,
     )
+    answers = AnswerWithModel(lambda partition: agents.at(partition).answer, queries.context, ctx)
 
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
         return await agents.at(partition).categorize.due_assignments(scope)
@@ -215,13 +221,15 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(topics.learned, (Categorize,), categories, is_background=True),
         Subscription(
             topics.retrieve,
-            (Retrieve, Assemble, List, DrawMap),
+            (Retrieve, Assemble, List, DrawMap, Answer),
             RequestStep(
                 serve(channels.retrieve, queries),
                 window=MAX_WAITING_REQUESTS,
                 fair_share=FairShare(boundary_of, at_once=USERS_ADMITTED_AT_ONCE),
             ),
         ),
+        # All that wait are read: users take turns among them.
+        Subscription(topics.asked, (Answer,), RequestStep(serve(channels.asked, answers), window=MAX_WAITING_REQUESTS)),
         Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember, DrawMap), changed),
         Subscription(
@@ -238,7 +246,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(topics.consolidated, (Remember,), applied),
     ]
     # They take long and go on where they were: kills from outside could count for one of their records.
-    resuming = (topics.changes, topics.jobs, topics.consolidate)
+    resuming = (topics.changes, topics.jobs, topics.consolidate, topics.asked)
     counted = [
         replace(
             consumer,

@@ -159,7 +159,7 @@ class WorkerParts:
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
         self.stall_detector = StallDetector(
-            self.meters.work_done, lambda: sum(self.status.lag().values()), self.status.positions, self.meters.is_away
+            self.meters.work_done, self._lag_of_steps, self.status.positions, self.meters.is_away
         )
         self._background: list[asyncio.Task[None]] = []
         self._is_warned = False
@@ -285,6 +285,10 @@ class WorkerParts:
         """Re-embed after a changed embedder."""
         if change.action == "stale":
             self.reembedding.look((partition,))
+
+    def _lag_of_steps(self) -> int:
+        """Return the lag without questions to language models, which wait for these within bounds of their own."""
+        return sum(behind for topic, behind in self.status.lag().items() if topic != self.topics.asked)
 
     def _indexer_lag(self) -> int:
         return self.status.lag().get(self.topics.remembered, 0)

@@ -8,6 +8,7 @@ from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 from agents.ports.commands import Authorizer, CommandHandler, CommandResult
 from agents.rules.access.grants import RequestLimits, require_operator
 from schemas.failures import Rejected
+from schemas.messages.assemble import AnswerRequest
 from schemas.messages.commands import Command
 from schemas.state.policies import Permission
 
@@ -49,6 +50,11 @@ class Admit:
         if act != "read":
             self._authorizer.permit(principal, act, message.scope)
             return message
+        if isinstance(message, AnswerRequest) and message.store:
+            written = self._authorizer.projects(principal, "write", message.scope)
+            if written is not None and not (written and set(message.scope.project_id or ()) <= set(written)):
+                reason = "question and answer become turns, which you may not write here: set `store` to false"
+                raise Rejected("not_allowed", reason, "store")
         return message.model_copy(update={"scope": self._authorizer.narrow(principal, message.scope)})
 
 

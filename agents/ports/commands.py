@@ -27,7 +27,7 @@ class Authorizer(Protocol):
     def permit_operating(self, principal: str | None) -> None:
         """Raise Rejected `not_allowed` if the principal may not change how the deployment works."""
 
-    def projects(self, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+    def projects(self, principal: str | None, act: Permission, scope: Scope | Selector) -> tuple[str, ...] | None:
         """Return the projects of a scope's boundary in which the principal may do this; None for all."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from schemas.models.language import AnswerT, ModelAnswer, Prompt
+from schemas.models.language import AnswerT, Chat, ChatAnswer, ModelAnswer, OnText, Prompt
 from schemas.models.vectors import Encoded
 from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
 
@@ -66,6 +66,16 @@ class LanguageModel(Protocol):
         Raises `Unavailable` if the same prompt may succeed later: the model is down or too slow, limits the rate, has
         an open circuit breaker, or has no valid credentials; the message says what to do. Raises `Unanswerable` if its
         answers are invalid or it refuses this text.
+        """
+
+    async def continue_chat(
+        self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
+    ) -> ChatAnswer:
+        """Return the answer to a conversation, in the model's own words, after retries.
+
+        `on_text` gets its pieces as they come, in this event loop; after the first one nothing is tried again, and each
+        may take as long as a whole answer without `on_text`. Raises as `ask`, `Unavailable` also for an answer that
+        breaks off, and `Unanswerable` also for one without a text. Of a schema only the model is told.
         """
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:

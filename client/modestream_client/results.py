@@ -63,6 +63,39 @@ class AssembleResult(BaseModel):
     diagnostics: ContextDiagnostics = ContextDiagnostics()
 
 
+class AnswerUsage(BaseModel, frozen=True):
+    """What an answer took, in tokens of the model."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class StoredTurns(BaseModel, frozen=True):
+    """The ids of the turns that question and answer became."""
+
+    question: str
+    answer: str
+
+
+class AnswerResult(BaseModel):
+    """A language model's answer from memory.
+
+    `parsed` is its JSON value where the request has a `response_format`. `references` are the ids of the memories that
+    the model was shown, `context` is the account of them: an `AssembleResult` without its messages. `finish_reason` is
+    `stop`, or `length` for an answer that was cut at its most tokens. `stored` is None where nothing was to be stored.
+    """
+
+    text: str
+    parsed: Any = None
+    references: list[str]
+    context_id: str | None = None
+    context: dict[str, Any]
+    profile: str
+    usage: AnswerUsage
+    finish_reason: str
+    stored: StoredTurns | None = None
+
+
 class ModeFields(BaseModel, frozen=True):
     """What a mode is declared with.
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gateway.service.failures import Refused
 from schemas.messages.assemble import MAX_SHOWN_TEXTS, text_digest
-from schemas.messages.turns import MAX_CONTENT_LENGTH
+from schemas.messages.turns import pieces_of
 
 Json = dict[str, Any]
 
@@ -22,9 +22,6 @@ INSTRUCTIONS = ("system", "developer")
 
 MAX_FIELDS = 1000
 """Fields of a request; OpenAI's have some 40."""
-
-MAX_PIECES = 16
-"""Turns of one message: what is longer is cut."""
 
 CLOSING = {"{": "}", "[": "]"}
 
@@ -129,12 +126,6 @@ def text_of(message: Mapping[str, Any]) -> str:
     parts = content if isinstance(content, list) else ()
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return "\n".join(readable(text) for text in texts if isinstance(text, str) and text)
-
-
-def pieces_of(text: str) -> list[str]:
-    """Return the texts of the turns that a message becomes: one, but for a very long message; none for an empty one."""
-    cuts = range(0, min(len(text), MAX_PIECES * MAX_CONTENT_LENGTH), MAX_CONTENT_LENGTH)
-    return [text[cut : cut + MAX_CONTENT_LENGTH] for cut in cuts]
 
 
 def readable(text: str) -> str:

@@ -15,7 +15,7 @@ from modestream_client.operations import ASSEMBLE_CONTEXT
 from modestream_client.vocabulary import MAX_ID_LENGTH
 from starlette.datastructures import Headers
 
-from gateway.openai.chat import Question, pieces_of
+from gateway.openai.chat import Question
 from gateway.openai.outbox import Outbox
 from gateway.service.access import PROJECT
 from gateway.service.calls import Call, Caller
@@ -25,6 +25,7 @@ from gateway.service.service import MemoryService
 from gateway.service.turns import Turn
 from schemas.messages.assemble import MIN_BUDGET_TOKENS
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.messages.turns import pieces_of
 from schemas.scopes import check_scope_value
 
 log = logging.getLogger(__name__)

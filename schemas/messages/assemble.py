@@ -1,12 +1,12 @@
-"""Assemble requests and the contexts that answer them (docs/contract.md)."""
+"""Requests for contexts, and for a language model's answers over them (docs/contract.md)."""
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from modestream_client.arguments import GivenFilters
 from modestream_client.results import Message
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH, ModeNames
 from schemas.scopes import Selector
@@ -87,3 +87,46 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     def question(self) -> str | None:
         """The text of the last message; None where the messages end with the memories."""
         return f"{self.question_prefix or ''}{self.query}{self.question_suffix or ''}" if self.append_query else None
+
+
+MAX_STOPS = 4
+"""Texts of one request that end an answer."""
+
+MAX_ANSWER_TOKENS = 200_000
+"""The most `max_tokens` of one request; a model may take fewer."""
+
+
+def _few(stops: list[str]) -> list[str]:
+    if len(stops) > MAX_STOPS:
+        # Not Pydantic's own limit, which would be the contract's `too_large`.
+        raise ValueError(f"an answer has at most {MAX_STOPS} texts that end it")
+    return stops
+
+
+class AnswerSchema(BaseModel, extra="allow", strict=True, frozen=True):
+    """The name of an answer's form, and the JSON Schema of it. Other fields go to the provider as they are."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\z")]
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+
+
+class ResponseFormat(BaseModel, extra="ignore", strict=True, frozen=True):
+    """The form of an answer: a JSON value that satisfies a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: AnswerSchema
+
+
+class AnswerRequest(AssembleRequest):
+    """`answer.v1`: a context whose question a language model answers.
+
+    `profile` names one of the deployment's language models; None is that of the role `answer`. With `store` question
+    and answer become turns of the conversation. `max_tokens` and `temperature` are by default those of the profile.
+    """
+
+    profile: Annotated[str, Field(max_length=128)] | None = None
+    store: bool = True
+    response_format: ResponseFormat | None = None
+    stop: Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], AfterValidator(_few)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_ANSWER_TOKENS)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None

@@ -25,7 +25,12 @@ MAX_SELECTED_VALUES = 100_000
 MAX_LISTED_VALUES = 10_000
 """Values of any other list; all lists of the contract are shorter."""
 
-FREE_FIELD_BYTES = {"metadata": MAX_METADATA_BYTES, "arguments": 1024 * 1024, "filters": MAX_METADATA_BYTES}
+FREE_FIELD_BYTES = {
+    "metadata": MAX_METADATA_BYTES,
+    "filters": MAX_METADATA_BYTES,
+    "arguments": 1024 * 1024,
+    "response_format": 64 * 1024,
+}
 """Bytes as JSON of fields whose content is free; the arguments of a command have 300 KB at most."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")

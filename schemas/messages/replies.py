@@ -1,4 +1,4 @@
-"""`reply.v1`: the single reply to a request with `reply_to` (docs/contract.md)."""
+"""`reply.v1`: the single reply to a request with `reply_to`, and the partial ones before it (docs/contract.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,3 +53,8 @@ def encode_error(error: Rejected) -> bytes:
     """Return the record value of an error reply."""
     body = {"code": error.code, "message": error.message, "field": error.field}
     return to_json({"schema": "reply.v1", "status": "error", "error": body})
+
+
+def encode_partial(number: int, text: str) -> bytes:
+    """Return the record value of a partial reply, the next piece of an answer's text."""
+    return to_json({"schema": "reply.v1", "status": "partial", "seq": number, "delta": {"text": text}})

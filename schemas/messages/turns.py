@@ -12,6 +12,9 @@ from schemas.state.memories import Resource
 MAX_CONTENT_LENGTH = 32768
 """Code points of a turn's content (docs/contract.md)."""
 
+MAX_PIECES = 16
+"""Turns of one message: what is longer is cut."""
+
 MAX_RESOURCES = 100
 """Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
 
@@ -74,6 +77,12 @@ class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
     metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
     searchable: bool | None = None
     private: bool | None = None
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the texts of the turns that a message becomes: one, but for a very long message; none for an empty one."""
+    cuts = range(0, min(len(text), MAX_PIECES * MAX_CONTENT_LENGTH), MAX_CONTENT_LENGTH)
+    return [text[cut : cut + MAX_CONTENT_LENGTH] for cut in cuts]
 
 
 class TurnAccepted(BaseModel):

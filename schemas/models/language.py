@@ -3,9 +3,9 @@
 Unknown fields are refused, and an error names the profile. A profile names the environment variable of its API key.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field, RootModel, model_validator
 
@@ -98,6 +98,37 @@ class ModelAnswer(Generic[AnswerT]):
     tokens_out: int = 0
     cost_usd: float | None = None
     repaired: bool = False
+
+
+OnText = Callable[[str], None]
+"""Takes the next piece of a text that is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation that the model is to continue; its last message is the user's.
+
+    `schema` is that of the answer as OpenAI has it, an object with `name` and `schema`; None: the answer is any text.
+    `max_tokens` and `temperature` None are those of the profile.
+    """
+
+    messages: Sequence[Mapping[str, str]]
+    schema: Mapping[str, Any] | None = None
+    stop: Sequence[str] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """The whole text of an answer, never empty. `finish_reason` is OpenAI's: `stop`, or `length` for one cut off."""
+
+    text: str
+    profile: str
+    finish_reason: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float | None = None
 
 
 class Unanswerable(Exception):

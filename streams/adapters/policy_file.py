@@ -28,5 +28,5 @@ class PolicyFile:
     def permit_operating(self, principal: str | None) -> None:
         require_operating(self._policy, principal)
 
-    def projects(self, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+    def projects(self, principal: str | None, act: Permission, scope: Scope | Selector) -> tuple[str, ...] | None:
         return permitted_projects(self._policy, principal, act, scope)

@@ -20,6 +20,7 @@ from streams.api_docs.payloads import Payload, WireSchema, build_payloads, compo
 from streams.channels import InputChannels, input_channels
 from streams.flow.requests.channel import Channel
 from streams.flow.runs.recorder import RUN_HEADER
+from streams.flow.steps.answer_with_model import STREAM_HEADER
 from streams.observability.tracing import TRACEPARENT
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topic_config, topics_with_prefix
@@ -216,6 +217,7 @@ def request_headers(replies: str) -> Json:
             "description": "An id for the worker's log lines; an invalid one is ignored.",
         },
         RUN_HEADER: {"type": "string", "description": "`1`: record the run of this request."},
+        STREAM_HEADER: {"type": "string", "description": "`1`: partial replies before that to an `answer.v1`."},
         PRINCIPAL_HEADER: {"type": "string", "description": "The caller, for a deployment with an authorization file."},
     }
     for dialect in DIALECTS:

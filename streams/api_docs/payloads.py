@@ -7,7 +7,7 @@ from typing import Any, Literal, Union
 from modestream_client.arguments import Forget
 from modestream_client.hits import ListResult
 from modestream_client.operations import COMMANDS
-from modestream_client.results import AssembleResult, MemoryMap
+from modestream_client.results import AnswerResult, AssembleResult, MemoryMap
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
@@ -61,10 +61,17 @@ class WireError(BaseModel):
     field: str | None
 
 
+class Delta(BaseModel):
+    """The next piece of an answer."""
+
+    text: str
+
+
 RESULTS: Mapping[str, Any] = {
     "turn.v1": TurnAccepted,
     "retrieve.v1": RetrieveResult,
     "assemble.v1": AssembleResult,
+    "answer.v1": AnswerResult,
     "list.v1": ListResult,
     "map.v1": MemoryMap,
     "command.v1": dict[str, Any],
@@ -113,11 +120,12 @@ def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
     kinds = {kind: model for channel in channels for kind, model in channel.kinds.items()}
     requests = [Payload(kind, _request(kind, model), "validation") for kind, model in kinds.items()]
     failed = create_model("error_reply", __base__=_reply("error"), error=(WireError, ...))
+    partial = create_model("partial_reply", __base__=_reply("partial"), seq=(int, ...), delta=(Delta, ...))
     replies: dict[str, type[BaseModel]] = {}
     for kind in kinds:
         name, result = component_name(f"{kind}.result"), (RESULTS[kind], ...)
         done = create_model(name, __base__=_reply("ok"), result=result, warnings=(list[ReplyWarning], ...))
-        replies[kind] = _any_of(reply_name(kind), [done, failed])
+        replies[kind] = _any_of(reply_name(kind), [done, failed, *([partial] if kind == "answer.v1" else ())])
     answers = [Payload(reply_name(kind), model, "serialization") for kind, model in replies.items()]
     return [*requests, *answers, Payload(REPLY_SCHEMA, _any_of(REPLY_SCHEMA, [*replies.values()]), "serialization")]
 

@@ -14,6 +14,7 @@ from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
+from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
@@ -139,6 +140,7 @@ class BuildAgents:
             local_rerank=self._steps.local_rerank(active, models.cross_encoder),
             judge_layers=self._steps.judge_layers(active),
             assemble=self._assemble(stores, retrieve, active),
+            answer=Answer(*self._steps.answering(), memories),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
             commands=HandleCommands(

@@ -7,6 +7,7 @@ templates and limits.
 from functools import partial
 
 from agents.consolidation.consolidate import RunLimits
+from agents.context.answer import ANSWER_STEP
 from agents.context.assemble import ContextLimits
 from agents.ports.models import CrossEncoder, LanguageModel
 from agents.ports.pipelines import ActivePipelines
@@ -23,6 +24,7 @@ from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
+from schemas.models.language import Profiles
 from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
 from streams.flow.pipelines.history import PipelineHistory
@@ -76,6 +78,10 @@ class ConfiguredSteps:
         config = active.config(step)
         assert isinstance(config, ModelConfig)
         return TimedModels(self._language, step, config.profile), self._template(config, step)
+
+    def answering(self) -> tuple[LanguageModel, Profiles, Template]:
+        """Return the language models that answer questions, their profiles, and the template of the prompt."""
+        return TimedModels(self._language, ANSWER_STEP), self._settings.llm_profiles, self._prompts.of("answer")
 
     def rerank(self, active: ActivePipelines) -> Rerank:
         """Return the agent that orders hits."""

@@ -35,6 +35,10 @@ SUFFICIENCY_PROMPT = "suffice-1"
 """For the layer that suffices."""
 
 
+ANSWER_PROMPT = "answer-1"
+"""For answers to questions: its system text, and what stands before the memories."""
+
+
 class PromptUse(NamedTuple):
     """How a step uses its template: the version that it has by default, and the placeholders that it fills."""
 
@@ -50,6 +54,7 @@ PROMPT_USES: Mapping[str, PromptUse] = {
     "distil": PromptUse(DISTILLING_PROMPT, frozenset({"said"}), frozenset({"mode"})),
     "categorize": PromptUse(CATEGORY_PROMPT, frozenset({"items"}), frozenset({"category", "mode"})),
     "rerank": PromptUse(RERANK_PROMPT, frozenset({"memories", "question"})),
+    "answer": PromptUse(ANSWER_PROMPT, frozenset()),
     "suffice": PromptUse(SUFFICIENCY_PROMPT, frozenset({"layers", "question"})),
 }
 """By the name of the template."""

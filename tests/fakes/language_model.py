@@ -11,7 +11,17 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from schemas.failures import Unavailable
-from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
+from schemas.models.language import (
+    AnswerT,
+    Chat,
+    ChatAnswer,
+    ModelAnswer,
+    OnText,
+    Profile,
+    Profiles,
+    Prompt,
+    Unanswerable,
+)
 
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
 ITEM_MARK = re.compile(r"\[\[item:(.+?):([a-z0-9_-]+)\]\]")
@@ -40,6 +50,9 @@ class FakeLanguageModel:
     def __init__(self, answers: Answers = marked_mode, profiles: Profiles = ONE_PROFILE) -> None:
         """Take what answers a prompt: the fields of the object that is asked for."""
         self.asked: list[Prompt] = []
+        self.chats: list[Chat] = []
+        self.words = ["Under ", "the ", "pot."]
+        """The pieces of an answer in its own words."""
         self.answers = answers
         self.tokens_in = 1
         self.released = asyncio.Event()
@@ -72,9 +85,33 @@ class FakeLanguageModel:
                 self._answer(prompt, answer), name, prompt.version, tokens_in=self.tokens_in, tokens_out=1
             )
         except (Unavailable, Unanswerable) as problem:
-            self._counts[name]["failures"] += 1
-            self._errors[name] = str(problem)
+            self._failed(name, problem)
             raise
+
+    async def continue_chat(
+        self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
+    ) -> ChatAnswer:
+        """Answer with `words`; streamed, the first one comes before `released` is waited for."""
+        name = self._profiles.profile_for(step, role, profile)
+        if name is None:
+            raise Unavailable("no language model is configured")
+        self.chats.append(chat)
+        self._counts[name]["calls"] += 1
+        if self._behaviour == "down":
+            raise self._failed(name, Unavailable("the language model is out of order"))
+        for number, word in enumerate(self.words):
+            if on_text is not None:
+                on_text(word)
+            if number == 0:
+                await self.released.wait()
+        if self._behaviour == "wrong":
+            raise self._failed(name, Unanswerable("the language model answers nonsense"))
+        return ChatAnswer("".join(self.words), name, "stop", tokens_in=self.tokens_in, tokens_out=len(self.words))
+
+    def _failed(self, name: str, problem: Exception) -> Exception:
+        self._counts[name]["failures"] += 1
+        self._errors[name] = str(problem)
+        return problem
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True unless it is down."""

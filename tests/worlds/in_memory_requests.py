@@ -36,12 +36,12 @@ class PipelineRequests:
         )
 
     async def ask(self, topic: str, message: Json | bytes, headers: Headers = (), **how: Any) -> Json:
-        """Publish a request, and wait for its reply."""
+        """Publish a request, and wait for its final reply."""
         correlation = str(next(self.numbers)).encode()
         ours = (("reply_to", self.names.replies.encode()), ("correlation_id", correlation))
         await self.publish(topic, message, headers=(*ours, *headers), **how)
-        await self.topics.until(lambda: bool(self.replies(correlation)))
-        [reply] = self.replies(correlation)
+        await self.topics.until(lambda: bool(self.final_replies(correlation)))
+        [reply] = self.final_replies(correlation)
         return reply
 
     async def retrieve(self, query: str, user: str = "u1", **fields: Any) -> Json:
@@ -64,10 +64,19 @@ class PipelineRequests:
         request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, "format": "full", **fields}
         return await self.ask(self.names.retrieve, request)
 
+    async def answer(self, query: str, user: str = "u1", headers: Headers = (), **fields: Any) -> Json:
+        """Send a question to the language model; return the final reply."""
+        request = {"schema": "answer.v1", "scope": {"user_id": user}, "query": query, **fields}
+        return await self.ask(self.names.retrieve, request, headers)
+
     def replies(self, correlation: bytes) -> list[Json]:
         """Return the replies to a request."""
         records = self.topics.records(self.names.replies)
         return [json.loads(one.value or b"") for one in records if one.header("correlation_id") == correlation]
+
+    def final_replies(self, correlation: bytes) -> list[Json]:
+        """Return the replies to a request but the partial ones."""
+        return [reply for reply in self.replies(correlation) if reply["status"] != "partial"]
 
     def dead_letters(self) -> list[Record]:
         """Return the dead letters."""

@@ -59,6 +59,7 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         accepted = await pipeline.ask(names.turns, turn_message("Tea, please.", "t-1"))
         await pipeline.until(lambda: pipeline.memory("Tea, please.").reading.status == "model")
         await pipeline.retrieve("tea")
+        await pipeline.answer("tea?", conversation_id="c1")
         await pipeline.command("edit_pipeline", edits=[FEWER_CANDIDATES])
         await pipeline.command("refresh", before_revision=1)
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}

@@ -47,7 +47,9 @@ def require_operator(principal: str | None) -> None:
         raise Rejected("not_allowed", message)
 
 
-def permitted_projects(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+def permitted_projects(
+    policy: Policy, principal: str | None, act: Permission, scope: Scope | Selector
+) -> tuple[str, ...] | None:
     """Return the projects of a scope's boundary in which the principal may do this.
 
     None: all, also those to come. Grants of single projects never add up to all.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.failures import Unavailable
-from schemas.models.language import Profile, Unanswerable
+from schemas.models.language import OnText, Profile, Unanswerable
 from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 from streams.adapters.language.faults import Fault, RetryPolicy, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
@@ -78,20 +78,30 @@ class Endpoint:
         self._failures += 1
         self._last_error = message
 
-    async def complete(self, arguments: Mapping[str, Any]) -> Completion:
-        """Return the completion of one request, after at most `retries` retries."""
-        policy, attempts = self._deps.retry_policy, 0
+    async def complete(self, arguments: Mapping[str, Any], on_text: OnText | None = None) -> Completion:
+        """Return the completion of one request, after at most `retries` retries.
+
+        `on_text` gets the pieces of its text; after the first one it is not tried again.
+        """
+        policy, attempts, has_begun = self._deps.retry_policy, 0, False
+
+        def heard(piece: str) -> None:
+            nonlocal has_begun
+            has_begun = True
+            if on_text is not None:
+                on_text(piece)
+
         while True:
-            outcome = await self._attempt(arguments)
+            outcome = await self._attempt(arguments, None if on_text is None else heard)
             if isinstance(outcome, Completion):
                 return outcome
             attempts += 1
-            if not policy.should_retry(outcome, attempts, self.profile.retries):
+            if has_begun or not policy.should_retry(outcome, attempts, self.profile.retries):
                 error = Unanswerable if self._is_about_the_text(outcome) else Unavailable
                 raise error(outcome.message) from outcome.cause
             await self._deps.sleep(policy.backoff_s(outcome, attempts, self._deps.random_number))
 
-    async def _attempt(self, arguments: Mapping[str, Any]) -> Completion | Fault:
+    async def _attempt(self, arguments: Mapping[str, Any], on_text: OnText | None) -> Completion | Fault:
         # Before the library is loaded and a slot is free: without a wait where no request may start.
         if problem := self._missing_key():
             raise Unavailable(problem)
@@ -104,8 +114,10 @@ class Endpoint:
                 raise self._breaker_open()
             started = self._deps.now()
             try:
-                async with asyncio.timeout(self.profile.timeout_s):
-                    completion = await self._library.complete(self._profile_arguments() | dict(arguments))
+                async with asyncio.timeout(self.profile.timeout_s) as limit:
+                    asked = self._profile_arguments() | dict(arguments)
+                    heard = None if on_text is None else self._extending(limit, on_text)
+                    completion = await self._library.complete(asked, heard)
             except Exception as error:
                 secrets = [key] if (key := self._key()) else []
                 fault = fault_of(error, self.name, self.profile, secrets)
@@ -124,6 +136,17 @@ class Endpoint:
         # The profile's prices replace those that LiteLLM knows.
         cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
         return replace(completion, cost_usd=cost)
+
+    def _extending(self, limit: asyncio.Timeout, on_text: OnText) -> OnText:
+        """Return `on_text`, each call of which gives the next piece the whole time."""
+        loop = asyncio.get_running_loop()
+
+        def heard(piece: str) -> None:
+            if not limit.expired():
+                limit.reschedule(loop.time() + self.profile.timeout_s)
+                on_text(piece)
+
+        return heard
 
     def _breaker_open(self) -> Unavailable:
         return Unavailable(

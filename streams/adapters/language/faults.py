@@ -78,6 +78,10 @@ class RefusedAnswer(Exception):
     """A response beyond the bounds of one, unread; the message completes a sentence about the model."""
 
 
+class BrokenOff(Exception):
+    """A streamed answer ended before its end; the message completes a sentence about the model."""
+
+
 ADVICE: Mapping[FaultKind, str] = {
     "timeout": "did not answer within {profile.timeout_s:g} s",
     "rate_limit": "limits the rate (429)",
@@ -114,7 +118,7 @@ def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[st
     """Classify an exception of a call."""
     refused: BaseException | None = error
     # LiteLLM raises an exception of its own for what the transport raised.
-    while refused is not None and not isinstance(refused, RefusedAnswer):
+    while refused is not None and not isinstance(refused, RefusedAnswer | BrokenOff):
         refused = refused.__cause__ or refused.__context__
     text = redacted(str(error if refused is None else refused), secrets)
     kind = _kind(error, text)
@@ -139,7 +143,7 @@ def _kind(error: Exception, text: str) -> FaultKind:
         return "quota"
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        return "server" if isinstance(error, OSError) else "other"
+        return "server" if isinstance(error, OSError | BrokenOff) else "other"
     return "server" if status >= 500 else FAULT_BY_STATUS.get(status, "refused")
 
 

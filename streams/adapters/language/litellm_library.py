@@ -10,10 +10,12 @@ import logging
 import os
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streams.adapters.language.faults import RedactingFilter
+from schemas.models.language import OnText
+from streams.adapters.language.faults import BrokenOff, RedactingFilter
 from streams.importing import exempt_from_collection
 
 Result = TypeVar("Result")
@@ -89,10 +91,12 @@ class LiteLLMLibrary:
             if self._litellm is None:
                 self._litellm = await asyncio.to_thread(_load, self._secrets)
 
-    async def complete(self, arguments: Mapping[str, Any]) -> Completion:
-        """Send one request. Raises what LiteLLM raises."""
+    async def complete(self, arguments: Mapping[str, Any], on_text: OnText | None = None) -> Completion:
+        """Send one request; `on_text` gets the pieces of the text as they come. Raises what LiteLLM raises."""
         await self.load()
-        return await self._loop.run(_completion(self._litellm, arguments))
+        if on_text is None:
+            return await self._loop.run(_completion(self._litellm, arguments))
+        return await self._loop.run(_streamed(self._litellm, arguments, _in_this_loop(on_text)))
 
     async def close(self) -> None:
         """Close its connections, which LiteLLM would leave open."""
@@ -132,6 +136,41 @@ async def _completion(litellm: Any, arguments: Mapping[str, Any]) -> Completion:
         tokens_out=_count(getattr(usage, "completion_tokens", 0)),
         cost_usd=float(cost) if isinstance(cost, float | int) and cost >= 0 else None,
     )
+
+
+def _in_this_loop(on_text: OnText) -> OnText:
+    loop = asyncio.get_running_loop()
+
+    def heard(piece: str) -> None:
+        loop.call_soon_threadsafe(on_text, piece)
+
+    return heard
+
+
+async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: OnText) -> Completion:
+    """Raises BrokenOff for an answer without an end."""
+    asked = {**arguments, "stream": True, "stream_options": {"include_usage": True}}
+    stream = await litellm.acompletion(**asked, max_retries=0, num_retries=0, caching=False)
+    texts: list[str] = []
+    finish_reason, usage = "", None
+    async with aclosing(stream):
+        async for chunk in stream:
+            usage = getattr(chunk, "usage", None) or usage
+            for choice in chunk.choices[:1]:
+                finish_reason = choice.finish_reason or finish_reason
+                if piece := choice.delta.content:
+                    texts.append(piece)
+                    on_text(piece)
+        # It says `stop` of a stream whose provider has said nothing.
+        if all(getattr(stream, f"{kind}_finish_reason", "") is None for kind in ("received", "intermittent")):
+            raise BrokenOff("breaks off its answer")
+    tokens_in, tokens_out = (_count(getattr(usage, f"{kind}_tokens", 0)) for kind in ("prompt", "completion"))
+    try:
+        costs = litellm.cost_per_token(model=arguments["model"], prompt_tokens=tokens_in, completion_tokens=tokens_out)
+        cost = float(sum(costs)) or None
+    except Exception:
+        cost = None
+    return Completion("".join(texts), finish_reason, tokens_in, tokens_out, cost)
 
 
 def _count(number: Any) -> int:

@@ -5,10 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.failures import Unavailable
-from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
+from schemas.models.language import (
+    AnswerT,
+    Chat,
+    ChatAnswer,
+    ModelAnswer,
+    OnText,
+    Profile,
+    Profiles,
+    Prompt,
+    Unanswerable,
+)
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.structured_output import CompletionRequest, InvalidAnswer, read_answer
+from streams.adapters.language.structured_output import CompletionRequest, InvalidAnswer, chat_arguments, read_answer
 from streams.observability.metrics import ModelMeters
 
 FINISH_FILTERED, FINISH_CUT_OFF = "content_filter", "length"
@@ -36,10 +46,7 @@ class LiteLLMModels:
     async def ask(
         self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
     ) -> ModelAnswer[AnswerT]:
-        endpoint = self._endpoint(step, role, profile)
-        if endpoint is None:
-            named = "no language model is configured" if profile is None else f"there is no profile {profile!r}"
-            raise Unavailable(f"{named}: set LLM_PROFILES")
+        endpoint = self._required(step, role, profile)
         request = CompletionRequest(prompt, answer, endpoint.profile.structured_output)
         calls: list[Completion] = []
         try:
@@ -63,6 +70,29 @@ class LiteLLMModels:
             repaired=len(calls) > 1,
         )
 
+    async def continue_chat(
+        self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
+    ) -> ChatAnswer:
+        endpoint = self._required(step, role, profile)
+        arguments = chat_arguments(chat, endpoint.profile.structured_output)
+        completion = await self._complete(endpoint, arguments, [], on_text)
+        problem = f"the provider's filter stopped the answer of {endpoint.profile.model}"
+        if completion.finish_reason != FINISH_FILTERED:
+            problem = "" if completion.text else f"the answer of {endpoint.profile.model} has no text"
+        self._meters.answered(endpoint.name, "unanswerable" if problem else "valid")
+        if problem:
+            endpoint.note_unanswerable(problem)
+            raise Unanswerable(problem)
+        return ChatAnswer(
+            # JSON may have halves of characters.
+            text=completion.text.encode("utf-8", "replace").decode(),
+            profile=endpoint.name,
+            finish_reason=completion.finish_reason,
+            tokens_in=completion.tokens_in,
+            tokens_out=completion.tokens_out,
+            cost_usd=completion.cost_usd,
+        )
+
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         endpoint = self._endpoint(step, role, profile)
         return endpoint is not None and endpoint.available
@@ -84,6 +114,13 @@ class LiteLLMModels:
         name = self._profiles.profile_for(step, role, profile)
         return None if name is None else self._endpoints[name]
 
+    def _required(self, step: str, role: str, profile: str | None) -> Endpoint:
+        endpoint = self._endpoint(step, role, profile)
+        if endpoint is None:
+            named = "no language model is configured" if profile is None else f"there is no profile {profile!r}"
+            raise Unavailable(f"{named}: set LLM_PROFILES")
+        return endpoint
+
     async def _answer(
         self, endpoint: Endpoint, request: CompletionRequest, answer: type[AnswerT], calls: list[Completion]
     ) -> AnswerT:
@@ -100,8 +137,10 @@ class LiteLLMModels:
             model = f"the model {endpoint.profile.model} (profile {endpoint.name})"
             raise Unanswerable(f"{model} gave no valid answer, even after one repair: {problem}") from problem
 
-    async def _complete(self, endpoint: Endpoint, arguments: Mapping[str, Any], calls: list[Completion]) -> Completion:
-        completion = await endpoint.complete(arguments)
+    async def _complete(
+        self, endpoint: Endpoint, arguments: Mapping[str, Any], calls: list[Completion], on_text: OnText | None = None
+    ) -> Completion:
+        completion = await endpoint.complete(arguments, on_text)
         calls.append(completion)
         self._meters.spent(endpoint.name, completion.tokens_in, completion.tokens_out, completion.cost_usd)
         return completion

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.models.language import AnswerT, Prompt, StructuredOutput
+from schemas.models.language import AnswerT, Chat, Prompt, StructuredOutput
 
 SUPPORTED_KEYWORDS = frozenset(
     {"type", "enum", "anyOf", "items", "properties", "required", "description", "$defs", "$ref"}
@@ -107,14 +107,31 @@ class CompletionRequest:
             named = {"name": self.answer.__name__.lower(), "strict": True, "schema": schema}
             response_format = {"response_format": {"type": "json_schema", "json_schema": named}}
         else:
-            # The provider knows nothing of the schema: the model reads it.
-            described = json.dumps(schema, ensure_ascii=False)
-            request = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
-            system = f"{system}\n\n{request}\n{described}"
+            system = _with_schema(system, schema)
             if self.structured_output == "json_object":
                 response_format = {"response_format": {"type": "json_object"}}
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         return {"messages": messages} | response_format
+
+
+def _with_schema(system: str, schema: Any) -> str:
+    """Return a system text that asks for a schema: of a provider that knows nothing of it the model reads it."""
+    request = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
+    return f"{system}\n\n{request}\n{json.dumps(schema, ensure_ascii=False)}"
+
+
+def chat_arguments(chat: Chat, structured_output: StructuredOutput) -> dict[str, Any]:
+    """Return the arguments of a request that continues a conversation, which begins with a system message."""
+    messages = [dict(message) for message in chat.messages]
+    given = {"max_tokens": chat.max_tokens, "temperature": chat.temperature, "stop": list(chat.stop) or None}
+    arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if chat.schema is not None and structured_output == "json_schema":
+        arguments["response_format"] = {"type": "json_schema", "json_schema": dict(chat.schema)}
+    elif chat.schema is not None:
+        messages[0]["content"] = _with_schema(messages[0]["content"], chat.schema["schema"])
+        if structured_output == "json_object":
+            arguments["response_format"] = {"type": "json_object"}
+    return {"messages": messages} | arguments
 
 
 REASONING_PATTERN = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)

@@ -85,7 +85,9 @@ class RequestPipeline:
         self._meters.handled(record.topic)
         sent = [*result.pending_writes, *[await self._replies.publisher.send(event) for event in result.events]]
         replied = [] if reply is None else await self._replies.reply(record, options.address, reply)
-        run.answered(result.answer)
+        # What its events lead to has a run of its own.
+        if result.answer is not None or not result.events:
+            run.answered(result.answer)
         return await_all([*sent, *replied])
 
     async def _result(

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
 
-from modestream_client.results import AssembleResult
+from modestream_client.results import AnswerResult, AssembleResult
 from modestream_client.runs import Pipeline, RunModelCall, RunPart, RunRequest, RunRevision, RunStep
 
 from agents.ports.run_timer import ModelCall, RunTimer
 from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
-from schemas.messages.assemble import AssembleRequest
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.records import REQUEST_ID_HEADER, Record, is_request_id
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.messages.turns import Turn, TurnAccepted
@@ -25,6 +25,8 @@ MAX_KEY_BYTES = 1024
 PARTS: Mapping[type[Any], tuple[RunPart, str]] = {
     Turn: ("accept", "turn.v1"),
     RetrieveRequest: ("answer", "retrieve.v1"),
+    # Before the contexts, of which it is one.
+    AnswerRequest: ("answer", "answer.v1"),
     AssembleRequest: ("answer", "assemble.v1"),
     ConsolidationTrigger: ("consolidate", "consolidate.v1"),
 }
@@ -150,6 +152,13 @@ def short_outcome(result: Any, *, texts: bool) -> Short:
             "dropped": len(result.dropped),
             "sticky": len(result.sticky),
             "breaches": len(result.breaches),
+        }
+    if isinstance(result, AnswerResult):
+        return {
+            **_ids("memories", (_reference(reference, texts=texts) for reference in result.references)),
+            "tokens": result.context["tokens"].get("total", 0),
+            "finish_reason": result.finish_reason,
+            **_text("text", result.text, texts=texts),
         }
     return _consolidation(result) if isinstance(result, Mapping) else {}
 

@@ -149,12 +149,14 @@ class RunRecorder:
         self.options = options or RunOptions()
         self._write = write
         self._topic = topics.runs
+        self._asked = topics.asked
         self.clock = clock
         self.current_revision = current_revision
         self._boundary_of = boundary_of
         self._pipelines: dict[str, Pipeline] = {
             topics.turns: "memorize",
             topics.retrieve: "retrieve",
+            topics.asked: "retrieve",
             topics.consolidate: "evolve",
         }
 
@@ -192,9 +194,11 @@ class RunRecorder:
         part, kind = part_and_kind(run.pipeline, message)
         if part is None:
             return
+        # Offsets of two topics of a pipeline may be the same.
+        name = "answer" if record.topic == self._asked else run.pipeline
         try:
             made = Run(
-                run_id=f"{run.pipeline}-{record.partition}-{record.offset}",
+                run_id=f"{name}-{record.partition}-{record.offset}",
                 pipeline=run.pipeline,
                 part=part,
                 kind=kind,

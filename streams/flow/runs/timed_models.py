@@ -4,14 +4,16 @@ Noted are the step's name in the pipelines, profile, time, tokens, cost, and why
 """
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.ports.models import LanguageModel
 from agents.ports.run_timer import ModelCall, current_run
 from schemas.failures import Unavailable
-from schemas.models.language import AnswerT, ModelAnswer, Prompt, Unanswerable
+from schemas.models.language import AnswerT, Chat, ChatAnswer, ModelAnswer, OnText, Prompt, Unanswerable
+
+AnsweredT = TypeVar("AnsweredT", ModelAnswer[Any], ChatAnswer)
 
 
 class TimedModels:
@@ -27,12 +29,23 @@ class TimedModels:
         self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
     ) -> ModelAnswer[AnswerT]:
         """Ask, and note the call; one that its caller gave up has the failure `timeout`."""
-        chosen, run = profile or self._profile, current_run()
+        chosen = profile or self._profile
+        return await self._noted(self._models.ask(step, role, prompt, answer, chosen), chosen)
+
+    async def continue_chat(
+        self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
+    ) -> ChatAnswer:
+        """Ask, and note the call, as `ask` does."""
+        chosen = profile or self._profile
+        return await self._noted(self._models.continue_chat(step, role, chat, chosen, on_text), chosen)
+
+    async def _noted(self, asking: Awaitable[AnsweredT], chosen: str | None) -> AnsweredT:
+        run = current_run()
         if run is None:
-            return await self._models.ask(step, role, prompt, answer, chosen)
+            return await asking
         began = perf_counter()
         try:
-            answered = await self._models.ask(step, role, prompt, answer, chosen)
+            answered = await asking
         except (Unavailable, Unanswerable, CancelledError) as problem:
             run.add_model(ModelCall(self._step, began, perf_counter(), chosen, failure=_failure(problem)))
             raise

@@ -9,13 +9,14 @@ from time import perf_counter
 from typing import Any
 
 from agents.commands.admit import DispatchCommands
+from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import SteadyClock
 from agents.ports.commands import unknown_arguments
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
-from schemas.messages.assemble import AssembleRequest
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.records import Record
@@ -28,6 +29,7 @@ from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.progress import AppliedOffsets
+from streams.wire.partitioning import forward
 
 MAX_READ_AFTER_WAIT_S = 5.0
 """Maximum wait for `read_after` without a deadline."""
@@ -102,7 +104,10 @@ class OwnWrites:
 
 
 class AnswerQuery:
-    """Handles `retrieve.v1`, `assemble.v1`, `list.v1`, `map.v1`, and the `command.v1` that only read."""
+    """Handles `retrieve.v1`, `assemble.v1`, `list.v1`, `map.v1`, and the `command.v1` that only read.
+
+    An `answer.v1` is checked, and goes on to the topic of the questions that a model is asked.
+    """
 
     def __init__(
         self,
@@ -111,10 +116,14 @@ class AnswerQuery:
         list_at: Callable[[int], List],
         draw_map_at: Callable[[int], DrawMap],
         dispatch_at: Callable[[int], DispatchCommands],
+        answer_at: Callable[[int], Answer],
+        asked_topic: str,
         own_writes: OwnWrites,
         meters: Meters,
     ) -> None:
         """Take the agents by partition; `dispatch_at` those of commands that only read."""
+        self._answer_at = answer_at
+        self._asked_topic = asked_topic
         self._retrieval_at = retrieval_at
         self._assemble_at = assemble_at
         self._list_at = list_at
@@ -129,13 +138,15 @@ class AnswerQuery:
 
     async def __call__(
         self,
-        request: RetrieveRequest | AssembleRequest | ListRequest | MapRequest | Command,
+        request: RetrieveRequest | AnswerRequest | AssembleRequest | ListRequest | MapRequest | Command,
         record: Record,
         options: ReplyOptions,
     ) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, Command):
             return await self._show(request, record, options)
+        if isinstance(request, AnswerRequest):
+            return self._forwarded(request, record)
         if isinstance(request, AssembleRequest):
             return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
         if isinstance(request, ListRequest):
@@ -146,6 +157,19 @@ class AnswerQuery:
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
+
+    async def context(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
+        """Wait for the caller's own writes, then for the user's turn, and assemble a context."""
+        return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
+
+    def _forwarded(self, request: AnswerRequest, record: Record) -> HandlerResult:
+        """Refuse a question that no model can answer; pass the others on. They are answered from there."""
+        answer = self._answer_at(record.partition)
+        answer.check(request)
+        answer.exchange(request, record)
+        return HandlerResult(
+            None, [forward(record, self._asked_topic, request.scope.boundary.encode(), record.value or b"")]
+        )
 
     async def _show(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a command that only reads. Writes that were answered before it was sent are applied already."""

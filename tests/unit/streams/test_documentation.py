@@ -12,7 +12,7 @@ import pytest
 from modestream_client.operations import COMMANDS, READING_COMMANDS, Operation
 
 from schemas.failures import ErrorCode
-from schemas.messages.assemble import AssembleRequest
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.lists import ListRequest, MapRequest
@@ -44,6 +44,7 @@ MESSAGES: dict[str, type[Any]] = {
     "turn.v1": Turn,
     "retrieve.v1": RetrieveRequest,
     "assemble.v1": AssembleRequest,
+    "answer.v1": AnswerRequest,
     "list.v1": ListRequest,
     "map.v1": MapRequest,
     "command.v1": Command,

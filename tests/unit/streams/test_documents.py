@@ -113,7 +113,7 @@ def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}
     assert received == {
-        "turn", "retrieve", "assemble", "list", "map", "command", "retrieve_command", "consolidate",
+        "turn", "retrieve", "assemble", "answer", "list", "map", "command", "retrieve_command", "consolidate",
     }  # fmt: skip
     for name in received:
         [reply] = DOCUMENT["operations"][name]["reply"]["messages"]
