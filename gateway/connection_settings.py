@@ -1,6 +1,6 @@
 """Where the service is, for all transports: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from modestream_client.kafka.security import KafkaSecurity
 from pydantic import AfterValidator, BeforeValidator, model_validator
@@ -16,6 +16,9 @@ USUAL_TOOLS = (
 )  # fmt: skip
 """Served unless the setting says otherwise. No tool forgets more than one memory."""
 
+MODEL_TOOLS = ("ask_memory",)
+"""Served where a language model is set, or if the setting names them."""
+
 MORE_TOOLS = ("declare_mode", "get_intention", "set_intention", "health")
 """Served only if the setting names them: each tool costs tokens in every conversation."""
 
@@ -27,7 +30,7 @@ def parted(value: object) -> object:
 
 def known_tools(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of tools. Raises ValueError for an unknown one."""
-    tools = (*USUAL_TOOLS, *MORE_TOOLS)
+    tools = (*USUAL_TOOLS, *MODEL_TOOLS, *MORE_TOOLS)
     if unknown := [name for name in names if name not in tools]:
         raise ValueError(f"there is no tool {unknown[0]!r}; there are: {', '.join(tools)}")
     return names
@@ -54,11 +57,19 @@ class ConnectionSettings(BaseSettings):
     )
     """The MCP tools that are served, parted by commas; `declare_mode` and others are served only if they are named."""
 
+    llm_profiles: dict[str, Any] = {}
+    """The profiles of the workers, of which only matters here whether there are any."""
+
     kafka_security: KafkaSecurity | None = None
     """TLS and SASL towards Kafka: JSON, the same as the worker's."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Level of the logs on standard error."""
+
+    @property
+    def mcp_tools(self) -> tuple[str, ...]:
+        """The names of the MCP tools that are served."""
+        return (*self.gateway_mcp_tools, *(MODEL_TOOLS if self.llm_profiles else ()))
 
     @property
     def bootstrap(self) -> str:

@@ -293,7 +293,7 @@ def build_app(
         runs=feeds.runs,
         dead_letters=DeadLetters(letters, dead_letters),
     )
-    mcp = McpRouter(service, settings.gateway_mcp_tools, meters)
+    mcp = McpRouter(service, settings.mcp_tools, meters)
     service_answers = readiness_of(backend, boundary_fields)
     sign_in = SignIn(identification.callers or OpenCallers(), keys, sessions)
 

@@ -49,7 +49,7 @@ async def _serve(settings: StdioSettings) -> int:
         return ToolRequest(Call.within(caller, settings.user), settings.project)
 
     service = MemoryService(backend, settings.scope_model)
-    server = build_server(service, request_of, settings.gateway_mcp_tools)
+    server = build_server(service, request_of, settings.mcp_tools)
     async with backend, stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
     return 0

@@ -21,6 +21,8 @@ from streams.importing import exempt_from_collection
 from streams.settings import Settings
 
 if TYPE_CHECKING:
+    from modestream_client import SyncMemoryClient
+
     from streams.up.fleet import FleetOptions
 
 
@@ -82,6 +84,12 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     remember.add_argument("--user", required=True, help="whose memory it is")
     remember.add_argument("--conversation", default="default", help="the turn's conversation (%(default)s)")
     remember.set_defaults(run=_remember)
+    ask = commands.add_parser("ask", help="have the language model answer a question from a user's memory")
+    ask.add_argument("question")
+    ask.add_argument("--user", required=True, help="whose memory answers")
+    ask.add_argument("--conversation", default="default", help="where question and answer belong (%(default)s)")
+    ask.add_argument("--no-store", action="store_true", help="question and answer do not become turns")
+    ask.set_defaults(run=_ask)
     key = commands.add_parser("key", help="keys of the gateway")
     _add_key_commands(key)
     key.set_defaults(run=_key)
@@ -243,19 +251,40 @@ def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
     return run_logged("gateway", chosen, lambda: run_gateway(chosen), _unknown_names(options))
 
 
-def _remember(options: argparse.Namespace, settings: Settings) -> int:
-    from modestream_client import MemoryClientError, SyncMemoryClient
+def _client(user: str, settings: Settings) -> "SyncMemoryClient":
+    from modestream_client import SyncMemoryClient
 
     check_security(settings.kafka_security)
-    client = SyncMemoryClient(
+    return SyncMemoryClient(
         ",".join(settings.bootstrap_servers),
-        user_id=options.user,
+        user_id=user,
         topic_prefix=settings.topic_prefix,
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
     )
+
+
+def _ask(options: argparse.Namespace, settings: Settings) -> int:
+    from modestream_client import MemoryClientError
+
     try:
-        with client as memory:
+        with _client(options.user, settings) as memory:
+            for piece in memory.answer_stream(
+                options.question, conversation_id=options.conversation, store=not options.no_store
+            ):
+                sys.stdout.write(piece if isinstance(piece, str) else "\n")
+                sys.stdout.flush()
+    except MemoryClientError as error:
+        sys.stderr.write(f"ask: {error}\n")
+        return 1
+    return 0
+
+
+def _remember(options: argparse.Namespace, settings: Settings) -> int:
+    from modestream_client import MemoryClientError
+
+    try:
+        with _client(options.user, settings) as memory:
             remembered = memory.remember(options.text, conversation_id=options.conversation)
     except MemoryClientError as error:
         sys.stderr.write(f"remember: {error}\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult, StoredTurns
+from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult, ExchangeIds
 
 from agents.ports.models import LanguageModel
 from agents.ports.stores import Memories
@@ -62,9 +62,9 @@ class Exchange(NamedTuple):
         return derive_memory_id(self.scope, self.conversation_id, self.turn_id(role, piece))
 
     @property
-    def stored(self) -> StoredTurns:
+    def stored(self) -> ExchangeIds:
         """The ids of the first turns of both."""
-        return StoredTurns(question=self.turn_id("user"), answer=self.turn_id("assistant"))
+        return ExchangeIds(question=self.turn_id("user"), answer=self.turn_id("assistant"))
 
 
 class StoredAnswer(NamedTuple):

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modestream_client.answers import Answer, Context, Notice, Page, Remembered, Reply
+    from modestream_client.answers import Answer, Answered, Context, Notice, Page, Remembered, Reply
     from modestream_client.calls import MemoryCalls
     from modestream_client.failures import (
         MemoryClientError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modestream_client.transport import OWN_WRITES, Transport
 
 _MODULES = {
-    "answers": ("Answer", "Context", "Notice", "Page", "Remembered", "Reply"),
+    "answers": ("Answer", "Answered", "Context", "Notice", "Page", "Remembered", "Reply"),
     "calls": ("MemoryCalls",),
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
     "hits": ("ListedConversation", "ListedMemory", "ListedProject", "WholeMemory"),
@@ -44,6 +44,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "OWN_WRITES",
     "Answer",
+    "Answered",
     "Context",
     "DeclaredModes",
     "HttpMemoryClient",

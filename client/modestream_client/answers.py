@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.hits import Hit
 from modestream_client.records import Written
-from modestream_client.results import AssembleResult, Breach
+from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult, Breach, ExchangeIds
 
 Json = dict[str, Any]
 
@@ -194,6 +194,73 @@ def context_of(reply: Reply) -> Context:
         kept_against_mode=tuple(result.diagnostics.kept_against_mode),
         warnings=reply.warnings,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A language model's answer from memory."""
+
+    text: str
+    parsed: Any
+    """The JSON value of an answer with a `response_format`, else None."""
+    references: tuple[str, ...]
+    """Ids of the memories that the model was shown."""
+    context_id: str | None
+    context: Json
+    """How the context was made: what `assemble` gives, without its messages."""
+    profile: str
+    usage: AnswerUsage
+    finish_reason: str
+    """`stop`, or `length` for an answer that was cut at its most tokens."""
+    stored: ExchangeIds | None
+    """The ids of the turns that question and answer became; None with `store=False`."""
+    warnings: tuple[Notice, ...] = ()
+
+
+def answered_of(reply: Reply) -> Answered:
+    """Parse the reply to a question for the language model. Raises `MemoryServiceError` if it violates the contract."""
+    result = parse_as(AnswerResult, reply.result)
+    return Answered(
+        text=result.text,
+        parsed=result.parsed,
+        references=tuple(result.references),
+        context_id=result.context_id,
+        context=result.context,
+        profile=result.profile,
+        usage=result.usage,
+        finish_reason=result.finish_reason,
+        stored=result.stored,
+        warnings=reply.warnings,
+    )
+
+
+def partial_of(value: bytes | None) -> tuple[int, str] | None:
+    """Return number and text of a partial reply; None for any other record."""
+    try:
+        body = json.loads(value or b"")
+        return (int(body["seq"]), str(body["delta"]["text"])) if body["status"] == "partial" else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class StreamedText:
+    """The text of an answer as its pieces come: after one that was lost the others wait for the whole text."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._text = ""
+
+    def take(self, number: int, piece: str) -> bool:
+        """Take a piece; return whether it is the next one of the text."""
+        if number != self._next:
+            return False
+        self._next += 1
+        self._text += piece
+        return True
+
+    def rest_of(self, text: str) -> str:
+        """Return what of the whole text no piece had."""
+        return text.removeprefix(self._text) if text.startswith(self._text) else ""
 
 
 Item = TypeVar("Item", bound=BaseModel)

@@ -17,6 +17,7 @@ from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions
 from modestream_client.hits import ListResult, WholeMemory
 from modestream_client.records import build_record
 from modestream_client.results import (
+    AnswerResult,
     AssembleResult,
     Consolidation,
     DeclaredModes,
@@ -157,6 +158,13 @@ ASSEMBLE_CONTEXT = Operation(
     Http("POST", f"{USER}/contexts", "reads", "Assemble a prompt within a token budget",
          Body("ContextBody", {"query": "fix the login", "budget_tokens": 2000})),
     record="assemble.v1",
+)
+# The gateway answers it in parts, too.
+ANSWER = Operation(
+    "answer", "question", "read", None, AnswerResult,
+    Http("POST", f"{USER}/answers",
+         body=Body("AnswerBody", {"query": "where is the spare key?", "conversation_id": "c1"})),
+    record="answer.v1",
 )
 LIST_MEMORIES = _list("memories")
 LIST_CONVERSATIONS = _list("conversations")

@@ -70,7 +70,7 @@ class AnswerUsage(BaseModel, frozen=True):
     completion_tokens: int
 
 
-class StoredTurns(BaseModel, frozen=True):
+class ExchangeIds(BaseModel, frozen=True):
     """The ids of the turns that question and answer became."""
 
     question: str
@@ -93,7 +93,7 @@ class AnswerResult(BaseModel):
     profile: str
     usage: AnswerUsage
     finish_reason: str
-    stored: StoredTurns | None = None
+    stored: ExchangeIds | None = None
 
 
 class ModeFields(BaseModel, frozen=True):

@@ -187,6 +187,8 @@ class SyncMemoryCalls(SyncSession):
     iter_conversations = iterated(MemoryCalls.iter_conversations)
     iter_projects = iterated(MemoryCalls.iter_projects)
     map = without_await(MemoryCalls.map)
+    answer = without_await(MemoryCalls.answer)
+    answer_stream = iterated(MemoryCalls.answer_stream)
     remember = without_await(MemoryCalls.remember)
     get_memory = without_await(MemoryCalls.get_memory)
     set_memory_mode = without_await(MemoryCalls.set_memory_mode)

@@ -18,6 +18,10 @@ HeadersOf = Callable[[], Mapping[str, str]]
 """Returns further headers of the request that is being sent, such as `traceparent`."""
 
 
+OnPartial = Callable[[int, str], None]
+"""Takes a partial reply: its number, from 0, and the next piece of the answer's text."""
+
+
 class Transport(Protocol):
     """One connection to the service, of one event loop. Every method raises a `MemoryClientError`.
 
@@ -42,10 +46,17 @@ class Transport(Protocol):
         ...
 
     async def request(
-        self, topic: str, record: Json, *, principal: str | None, timeout: float | None, deadline: bool
+        self,
+        topic: str,
+        record: Json,
+        *,
+        principal: str | None,
+        timeout: float | None,
+        deadline: bool,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written | None]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
 
-        The place is None where the transport does not tell it.
+        The place is None where the transport does not tell it. `on_partial` asks for partial replies, and gets them.
         """
         ...

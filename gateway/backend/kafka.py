@@ -18,6 +18,7 @@ from modestream_client.failures import MemoryClientError, MemoryTimeout, MemoryU
 from modestream_client.kafka.client import KafkaTransport
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.records import Written
+from modestream_client.transport import OnPartial
 
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster
@@ -78,10 +79,19 @@ class KafkaBackend:
             await transport.close()
 
     async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         transport = await self._connected(timeout)
-        return await transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+        return await transport.request(
+            topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
+        )
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         transport = await self._connected(timeout)
@@ -129,10 +139,19 @@ class MeasuredBackend:
         self._meters = meters
 
     async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         with self._meters.round_trip(topic):
-            return await self._backend.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+            return await self._backend.request(
+                topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
+            )
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         with self._meters.round_trip(topic):
@@ -174,10 +193,19 @@ class ServingBackend:
             await asyncio.wait({self._running})
 
     async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         async with self._call(timeout) as (backend, left):
-            return await backend.request(topic, value, principal=principal, timeout=left, deadline=deadline)
+            return await backend.request(
+                topic, value, principal=principal, timeout=left, deadline=deadline, on_partial=on_partial
+            )
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         async with self._call(timeout) as (backend, left):

@@ -22,7 +22,7 @@ from gateway.http.problems import handle_problems
 from gateway.http.routes.deployment import IsReady, health_routes, user_routes
 from gateway.http.routes.memories import forget_routes, memory_routes, turn_routes
 from gateway.http.routes.operations import job_routes, operation_routes, pipeline_routes, tagged
-from gateway.http.routes.streams import event_routes, export_routes
+from gateway.http.routes.streams import answer_routes, event_routes, export_routes
 from gateway.http.shapes import Shapes
 from gateway.http.telemetry import OWN_SPANS, Measure, Trace
 from gateway.service.meters import Meters
@@ -100,6 +100,7 @@ def create_app(
         user_routes(service),
         pipeline_routes(service),
         operation_routes(service, shapes, tagged("pipelines")),
+        answer_routes(service, shapes),
         event_routes(service),
         export_routes(service, shapes),
     ):

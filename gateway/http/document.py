@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from modestream_client.hits import Hit, ListedConversation, ListedMemory, ListedProject, WholeMemory
 from modestream_client.operations import COMMANDS, AnyResult
-from modestream_client.results import AssembleResult, Forgotten, MemoryMap
+from modestream_client.results import AnswerResult, AssembleResult, Forgotten, MemoryMap
 from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -93,6 +93,10 @@ class ContextAnswer(AssembleResult, WithWarnings):
     """A prompt within its budget."""
 
 
+class ModelAnswer(AnswerResult, WithWarnings):
+    """A language model's answer from memory."""
+
+
 class _Page(WithWarnings):
     next: str | None
     total: int
@@ -171,6 +175,7 @@ GATEWAY_ANSWERS: dict[str, type[BaseModel]] = {
     "get_me": Me,
     "search_memories": SearchAnswer,
     "assemble_context": ContextAnswer,
+    "answer": ModelAnswer,
     "list_memories": MemoryPage,
     "list_conversations": ConversationPage,
     "list_projects": ProjectPage,
@@ -314,6 +319,8 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
         responses["200"] = {"description": "A stream.", "content": {STREAMED[name]: {"schema": {"type": "string"}}}}
     else:
         responses["200"] = _answer("The result.", _schema(ANSWERS.get(name, AnyResult).__name__))
+    if name == "answer":
+        responses["200"]["content"] |= {"text/event-stream": {"schema": {"type": "string"}}}
     for link in LINKS:
         if link.operation == name:
             links = responses[link.status].setdefault("links", {})

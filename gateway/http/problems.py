@@ -75,10 +75,10 @@ SENTENCES_OF_HTTP: Mapping[int, str] = {
 }
 
 
-def problem(refused: Refused, request_id: str, http_status: int | None = None) -> JSONResponse:
-    """Return the answer of a refused call; `http_status` overrides that of its code."""
+def problem_body(refused: Refused, request_id: str, http_status: int | None = None) -> dict[str, Any]:
+    """Return the problem of a refused call; `http_status` overrides that of its code."""
     status = http_status or (404 if refused.names_resource else STATUS_OF[refused.code])
-    body = {
+    return {
         "type": f"urn:modestream:error:{refused.code}",
         "title": TITLES[refused.code],
         "status": status,
@@ -87,6 +87,12 @@ def problem(refused: Refused, request_id: str, http_status: int | None = None) -
         "field": refused.field,
         "request_id": request_id,
     }
+
+
+def problem(refused: Refused, request_id: str, http_status: int | None = None) -> JSONResponse:
+    """Return the answer of a refused call; `http_status` overrides that of its code."""
+    body = problem_body(refused, request_id, http_status)
+    status = body["status"]
     # Without the middleware that adds the id to all other answers: a defect is answered outside of it.
     headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
     if refused.retry_after_s is not None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Request
 from modestream_client.arguments import ModeName
-from modestream_client.operations import Body, Operation
+from modestream_client.operations import ANSWER, Body, Operation
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import models_json_schema
@@ -24,7 +24,7 @@ from gateway.service.backend import Json
 from gateway.service.failures import Refused
 from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger
-from schemas.messages.assemble import AssembleRequest
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.decoding import decode_object, to_rejected
 from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
@@ -195,6 +195,15 @@ RECORDS: Mapping[str, type[BaseModel]] = {
 """Records that are no commands, by their `schema`."""
 
 
+class AnswerBody(AnswerRequest):
+    """A question for the language model; with `stream` the answer comes in parts, as server-sent events.
+
+    Question and answer become turns of the conversation unless `store` is false.
+    """
+
+    stream: bool = False
+
+
 class Nothing(BaseModel):
     """No fields but those of the scope."""
 
@@ -235,6 +244,9 @@ class Shapes:
         self._scope, self._selector = scope, selector_of(scope)
         self._bodies: dict[str, BodyReader] = {}
         self.turn = self._body(Body("TurnBody", EXAMPLE_TURN), Turn, scope)
+        assert ANSWER.http is not None
+        assert ANSWER.http.body is not None
+        self.answer = self._body(ANSWER.http.body, AnswerBody, self._selector)
         self.memory_change = self._body(Body("MemoryChangeBody", {"mode": "journal"}), MemoryChange, scope)
         self.project = self._query(Nothing, scope)
         self.projects = self._query(Nothing, self._selector)

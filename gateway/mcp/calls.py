@@ -14,12 +14,16 @@ from mcp.server.context import ServerRequestContext
 from modestream_client import operations as rows
 from modestream_client.operations import Operation
 
-from gateway.mcp.models import AddMemory, OneMemory, SetMemoryMode, recalled_of, record_of, texts_of
+from gateway.mcp.models import AddMemory, AskMemory, OneMemory, SetMemoryMode, recalled_of, record_of, texts_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.service import MemoryService
 from gateway.service.turns import FORGOTTEN, Turn, with_time
+from schemas.scopes import ANY_VALUE
+
+MAX_ANSWER_WAIT_S = 60.0
+"""Seconds of an answer of the language model."""
 
 
 def unlimited() -> None:
@@ -105,6 +109,16 @@ async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMem
         if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
             return answer
     raise AssertionError("unreachable: the call's deadline ends the loop")
+
+
+async def ask_memory(service: MemoryService, request: ToolRequest, asked: AskMemory) -> Json:
+    """Have the language model answer; what belongs to one conversation of one project is stored."""
+    scope = request.scope(asked.project_id)
+    stores = asked.conversation_id is not None and scope[PROJECT] != ANY_VALUE
+    fields = asked.model_dump(exclude={"project_id"}, exclude_none=True) | {"store": stores}
+    call = request.call
+    patient = Call.within(call.caller, call.user_id, MAX_ANSWER_WAIT_S, call.request_id)
+    return await service.operations.answer(patient, scope, fields)
 
 
 async def get_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:

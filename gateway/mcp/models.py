@@ -107,6 +107,15 @@ class AssembleContext(BaseModel, extra="forbid"):
     filters: SameFilters = None
 
 
+class AskMemory(BaseModel, extra="forbid"):
+    """What to answer."""
+
+    query: Query
+    conversation_id: Annotated[str | None, Field(min_length=1)] = None
+    mode: ReadMode = None
+    project_id: ReadProject = None
+
+
 class DeclareMode(BaseModel, extra="forbid"):
     """A mode, by its name."""
 
@@ -208,6 +217,13 @@ class Context(BaseModel):
     messages: list[ContextMessage]
     references: list[str]
     tokens: int
+
+
+class Answer(BaseModel):
+    """An answer; `references` are the memories that it rests on."""
+
+    text: QuotedText
+    references: list[str]
 
 
 class Intention(BaseModel):

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from modestream_client.failures import MemoryServiceError
-from modestream_client.operations import GET_JOB, Operation
+from modestream_client.operations import ANSWER, GET_JOB, Operation
 from modestream_client.records import Written
+from modestream_client.transport import OnPartial
 
+from gateway.service.access import require_scope
 from gateway.service.audit import audited
 from gateway.service.backend import Json
 from gateway.service.calls import Call
@@ -50,6 +52,15 @@ class Operations:
             result = await self._run(operation, call, scope, fields)
             counts |= {name: result[name] for name in AUDITED_COUNTS if name in result}
         return result
+
+    async def answer(
+        self, call: Call, scope: Json, fields: Mapping[str, Any], on_partial: OnPartial | None = None
+    ) -> Json:
+        """Return a language model's answer; `on_partial` gets its pieces as they come. Storing it is a write."""
+        if fields.get("store") is not False:
+            require_scope(call.caller, call.user_id, scope, "write")
+        located = {**fields, "read_after": await self._offset_of(call, fields.get("read_after"))}
+        return with_warnings(await self._requests.ask(ANSWER, call, scope, located, on_partial))
 
     async def start(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> str:
         """Start long work, and return its id as soon as it is written."""

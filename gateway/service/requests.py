@@ -14,11 +14,12 @@ from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.operations import Operation
 from modestream_client.records import Written
+from modestream_client.transport import OnPartial
 
 from gateway.service.access import require_operating, require_scope
 from gateway.service.backend import Backend, Json
 from gateway.service.calls import Call
-from gateway.service.failures import Refused, failed, out_of_time, unavailable
+from gateway.service.failures import RETRY_AFTER_S, Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
 from schemas.state.policies import OPERATOR, Permission
 
@@ -42,6 +43,9 @@ log = logging.getLogger(__name__)
 
 INTERNAL_CODES = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
 """Codes of a service that does not understand this gateway, or failed: the caller can do nothing about them."""
+
+MODEL_FIELD = "profile"
+"""The field of errors that are a language model's."""
 
 FIELD_PREFIXES = ("scope.", "arguments.")
 """What the service's fields have before the name that the caller used."""
@@ -67,7 +71,14 @@ class CheckedRequests:
         """Return the record of an operation. Raises Refused, `invalid_value`."""
         return operation.record_of(self.full_scope(call, scope), fields)
 
-    async def ask(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Reply:
+    async def ask(
+        self,
+        operation: Operation[Any],
+        call: Call,
+        scope: Json,
+        fields: Mapping[str, Any],
+        on_partial: OnPartial | None = None,
+    ) -> Reply:
         """Carry out an operation; one of operators has no scope. Raises Refused."""
         if operation.permission == "operate":
             require_operating(call.caller)
@@ -81,17 +92,29 @@ class CheckedRequests:
                 )
             return reply
         record = self.record_of(operation, call, scope, fields)
-        reply, _ = await self.send(call, operation.topic, record, operation.permission)
+        reply, _ = await self.send(call, operation.topic, record, operation.permission, on_partial=on_partial)
         return reply
 
     async def send(
-        self, call: Call, topic: str, record: Json, permission: Permission, *, deadline: bool = True
+        self,
+        call: Call,
+        topic: str,
+        record: Json,
+        permission: Permission,
+        *,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
         require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
             return await self._backend.request(
-                topic, record, principal=call.caller.principal, timeout=call.remaining_s(), deadline=deadline
+                topic,
+                record,
+                principal=call.caller.principal,
+                timeout=call.remaining_s(),
+                deadline=deadline,
+                on_partial=on_partial,
             )
 
     async def write(self, call: Call, topic: str, record: Json, permission: Permission) -> Written:
@@ -138,7 +161,8 @@ def refused_by_service(code: str, message: str, field: str | None) -> Refused:
     """Return the refusal of an error of the service, in the caller's terms."""
     if code == "unavailable":
         log.warning("%s", message)
-        return unavailable()
+        # Of a language model the caller is told what is wrong with it.
+        return Refused(code, message, field, retry_after_s=RETRY_AFTER_S) if field == MODEL_FIELD else unavailable()
     if code == "not_allowed":
         return Refused("not_allowed", "this key may not do this here")
     if code in INTERNAL_CODES:

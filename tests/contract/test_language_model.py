@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from agents.ports.models import LanguageModel
 from schemas.failures import Unavailable
-from schemas.models.language import Profile, Profiles, Prompt, Unanswerable
+from schemas.models.language import Chat, OnText, Profile, Profiles, Prompt, Unanswerable
 from schemas.state.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import EndpointDependencies
@@ -29,6 +29,12 @@ Behaviour = Literal["ok", "down", "wrong"]
 class Controlled(Protocol):
     def become(self, behaviour: Behaviour) -> None: ...
 
+    def say(self, text: str) -> None:
+        """Answer the next chat with this text."""
+
+    def break_off(self, text: str) -> None:
+        """Begin the next answer, and do not end it."""
+
 
 class ControlledServer:
     def __init__(self, server: ModelServer) -> None:
@@ -39,6 +45,13 @@ class ControlledServer:
             self._server.become(500)
         else:
             self._server.become("ok" if behaviour == "ok" else "garbage")
+
+    def say(self, text: str) -> None:
+        self._server.texts.append(text)
+
+    def break_off(self, text: str) -> None:
+        self._server.texts.append(text)
+        self._server.next("break")
 
 
 @dataclass(frozen=True)
@@ -167,3 +180,46 @@ async def test_profile_that_there_is_not_is_replaced_by_no_other_one(world: Mode
         await world.model.ask(STEP, ROLE, PROMPT, Understanding, "absent")
     assert not world.model.available(STEP, ROLE, "absent")
     assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding, "default")).profile == "default"
+
+
+CHAT = Chat([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is the key?"}])
+
+
+async def test_chat_is_continued_in_the_models_own_words(world: ModelUnderTest) -> None:
+    world.provider.say("Under the pot.")
+    answered = await world.model.continue_chat(STEP, "answer", CHAT)
+    assert answered.text == "Under the pot."
+    assert answered.profile == "default"
+    assert answered.finish_reason == "stop"
+    assert answered.tokens_out > 0
+
+
+async def test_pieces_of_an_answer_are_its_text(world: ModelUnderTest) -> None:
+    world.provider.say("Under the pot.")
+    pieces: list[str] = []
+    answered = await world.model.continue_chat(STEP, "answer", CHAT, on_text=pieces.append)
+    assert len(pieces) > 1
+    assert "".join(pieces) == answered.text == "Under the pot."
+    assert answered.tokens_out > 0
+
+
+@pytest.mark.parametrize("on_text", [None, lambda _: None])
+async def test_chat_during_an_outage_is_unavailable(world: ModelUnderTest, on_text: OnText | None) -> None:
+    world.provider.become("down")
+    with pytest.raises(Unavailable):
+        await world.model.continue_chat(STEP, "answer", CHAT, on_text=on_text)
+
+
+@pytest.mark.parametrize("on_text", [None, lambda _: None])
+async def test_answer_without_a_text_is_none(world: ModelUnderTest, on_text: OnText | None) -> None:
+    world.provider.say("")
+    with pytest.raises(Unanswerable):
+        await world.model.continue_chat(STEP, "answer", CHAT, on_text=on_text)
+
+
+async def test_answer_that_breaks_off_is_unavailable(world: ModelUnderTest) -> None:
+    world.provider.break_off("Under the")
+    pieces: list[str] = []
+    with pytest.raises(Unavailable):
+        await world.model.continue_chat(STEP, "answer", CHAT, on_text=pieces.append)
+    assert "".join(pieces) == "Under the"

@@ -53,6 +53,7 @@ class FakeLanguageModel:
         self.chats: list[Chat] = []
         self.words = ["Under ", "the ", "pot."]
         """The pieces of an answer in its own words."""
+        self.breaks_off = False
         self.answers = answers
         self.tokens_in = 1
         self.released = asyncio.Event()
@@ -62,6 +63,15 @@ class FakeLanguageModel:
         self._counts = {name: {"calls": 0, "failures": 0} for name, _ in profiles.items()}
         self._errors: dict[str, str] = {}
         self.become("ok")
+
+    def say(self, text: str) -> None:
+        """Answer in these words."""
+        self.words = re.findall(r"\S+\s*", text)
+
+    def break_off(self, text: str) -> None:
+        """Begin with these words, and go away."""
+        self.say(text)
+        self.breaks_off = True
 
     def become(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
@@ -104,7 +114,9 @@ class FakeLanguageModel:
                 on_text(word)
             if number == 0:
                 await self.released.wait()
-        if self._behaviour == "wrong":
+        if self.breaks_off:
+            raise self._failed(name, Unavailable("the language model breaks off its answer"))
+        if self._behaviour == "wrong" or not self.words:
             raise self._failed(name, Unanswerable("the language model answers nonsense"))
         return ChatAnswer("".join(self.words), name, "stop", tokens_in=self.tokens_in, tokens_out=len(self.words))
 

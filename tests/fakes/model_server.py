@@ -19,11 +19,12 @@ BOMB_BYTES = 16 * 1024 * 1024
 GARBAGE = 'Sure! {"mode": [[['
 
 Behaviour = Literal[
-    "ok", "wait", "hang", "slow", "endless", "bomb", "close", "garbage", "page", "cut", "empty", "refuse"
+    "ok", "wait", "hang", "slow", "endless", "bomb", "close", "garbage", "page", "cut", "empty", "refuse",
+    "break",
 ] | int  # fmt: skip
 """`wait` answers when it becomes something else, `hang` never, `slow` trickles, `endless` never stops sending, `bomb`
-unpacks to a thousand times its length, `page` is a proxy's HTML, `cut` is an answer that came to its limit; a number is
-a status."""
+unpacks to a thousand times its length, `break` ends a streamed answer without its end, `page` is a proxy's HTML,
+`cut` is an answer that came to its limit; a number is a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,29 @@ class ModelServer:
                 return dropped(request)
             case "page":
                 return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
-        return web.json_response(completion(question, *self._said(behaviour, question)))
+        text, finish_reason = self._said(behaviour, question)
+        if question.body.get("stream"):
+            return await self._stream(question, text or "", None if behaviour == "break" else finish_reason, request)
+        return web.json_response(completion(question, text, finish_reason))
+
+    async def _stream(
+        self, question: Question, text: str, finish_reason: str | None, request: web.Request
+    ) -> web.StreamResponse:
+        """Answer by a word at a time."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        whole = completion(question, text, "stop")
+        chunk = {name: whole[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+        choices: list[Any] = [{"index": 0, "delta": {"content": word}} for word in re.findall(r"\S+\s*", text)]
+        if finish_reason is not None:
+            choices.append({"index": 0, "delta": {}, "finish_reason": finish_reason})
+        for choice in choices:
+            await response.write(f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n".encode())
+        if finish_reason is not None:
+            usage = {**chunk, "choices": [], "usage": whole["usage"]}
+            await response.write(f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode())
+        await response.write_eof()
+        return response
 
     def _said(self, behaviour: Behaviour, question: Question) -> tuple[str | None, str]:
         match behaviour:

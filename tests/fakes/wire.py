@@ -5,6 +5,7 @@ from typing import Any
 
 from modestream_client.answers import Reply
 from modestream_client.records import Written
+from modestream_client.transport import OnPartial
 
 Json = dict[str, Any]
 
@@ -26,7 +27,14 @@ class FakeWire:
         return [record for _, record, _ in self.sent]
 
     async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         """Answer a record, or raise the prepared failure."""
         assert timeout > 0

@@ -11,10 +11,11 @@ import httpx
 from fastapi import FastAPI
 from modestream_client.answers import Reply
 from modestream_client.records import Written
+from modestream_client.transport import OnPartial
 from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit
-from gateway.connection_settings import MORE_TOOLS, USUAL_TOOLS
+from gateway.connection_settings import MODEL_TOOLS, MORE_TOOLS, USUAL_TOOLS
 from gateway.http.app import create_app
 from gateway.http.limits import Limits
 from gateway.keys.callers import KeyCallers
@@ -54,10 +55,19 @@ class RecordingWire:
         self.sent: list[tuple[str, Json]] = []
 
     async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         self.sent.append((topic, value))
-        return await self._transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+        return await self._transport.request(
+            topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
+        )
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         self.sent.append((topic, value))
@@ -124,7 +134,7 @@ async def gateway_of(
     callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
     wire = RecordingWire(pipeline)
     service = MemoryService(wire, pipeline.scope_model, boundaries)
-    door = McpRouter(service, (*USUAL_TOOLS, *MORE_TOOLS))
+    door = McpRouter(service, (*USUAL_TOOLS, *MODEL_TOOLS, *MORE_TOOLS))
 
     async def is_ready() -> bool:
         return callers is None or callers.is_sound

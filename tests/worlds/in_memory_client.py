@@ -6,9 +6,9 @@ from typing import Any
 
 from modestream_client import MemoryCalls, MemoryTimeout, Reply, Written
 from modestream_client.answers import reply_of
-from modestream_client.kafka.client import PRINCIPAL_HEADER
+from modestream_client.kafka.client import PRINCIPAL_HEADER, STREAM
 from modestream_client.records import TURNS_TOPIC, invalid_read_after, with_identity
-from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
+from modestream_client.transport import OWN_WRITES, HeadersOf, OnPartial, ReadAfter
 
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -60,19 +60,28 @@ class InMemoryTransport:
         principal: str | None = None,
         timeout: float | None = None,
         deadline: bool = True,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
-        """Write a record and wait for its reply."""
+        """Write a record and wait for its reply; `on_partial` gets the partial ones at the end."""
         correlation = str(next(self._pipeline.numbers)).encode()
         names = self._pipeline.names
         written = await self._write(
-            topic, record, principal, ("reply_to", names.replies.encode()), ("correlation_id", correlation)
+            topic,
+            record,
+            principal,
+            ("reply_to", names.replies.encode()),
+            ("correlation_id", correlation),
+            *(() if on_partial is None else (STREAM,)),
         )
         try:
             async with asyncio.timeout(timeout or TIMEOUT_S):
-                await self._pipeline.topics.until(lambda: bool(self._pipeline.replies(correlation)))
+                await self._pipeline.topics.until(lambda: bool(self._pipeline.final_replies(correlation)))
         except TimeoutError:
             raise MemoryTimeout(f"no reply within {timeout} s") from None
-        [reply] = self._pipeline.replies(correlation)
+        *partial, reply = self._pipeline.replies(correlation)
+        for part in partial:
+            assert on_partial is not None
+            on_partial(part["seq"], part["delta"]["text"])
         return reply_of(json.dumps(reply).encode()), written
 
     async def _write(self, topic: str, record: Json, principal: str | None, *headers: tuple[str, bytes]) -> Written:

@@ -13,6 +13,7 @@ of concurrent calls and users.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 
@@ -21,10 +22,10 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from modestream_client.http.routes import Route, compose, failure_of, reply_of_answer, route_of
+from modestream_client.http.routes import Route, compose, failure_of, read_events, reply_of_answer, route_of
 from modestream_client.records import TURNS_TOPIC, Written
 from modestream_client.sync import SyncMemoryCalls, constructed_as
-from modestream_client.transport import OWN_WRITES, HeadersOf, Json, ReadAfter
+from modestream_client.transport import OWN_WRITES, HeadersOf, Json, OnPartial, ReadAfter
 
 MAX_WAIT_S = 60.0
 """The longest `Prefer: wait` of the gateway."""
@@ -114,11 +115,14 @@ class HttpTransport:
         principal: str | None = None,
         timeout: float | None = None,
         deadline: bool = True,  # noqa: ARG002 - the gateway decides
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written | None]:
         """Send a record and wait for its answer. Raises ValueError for one that the gateway has no route for."""
         if principal is not None:
             raise ValueError("over HTTP the key says what the caller may do: pass `key` to the client, not a principal")
         limit = self._timeout if timeout is None else timeout
+        if on_partial is not None:
+            return await self._streamed(record, limit, on_partial), None
         if (composed := compose(record, lambda part: self._ask(part, limit))) is not None:
             return await composed, None
         reply = await self._ask(record, limit)
@@ -146,15 +150,40 @@ class HttpTransport:
                 answer = await self._send(Route("GET", httpx.URL(location).raw_path.decode("ascii")), {})
         return _reply(answer, record)
 
+    async def _streamed(self, record: Json, limit: float, on_partial: OnPartial) -> Reply:
+        """Ask for an answer as server-sent events."""
+        route = route_of(record, self._boundary)
+        headers = {"Prefer": f"wait={min(max(limit, MIN_WAIT_S), MAX_WAIT_S):g}"}
+        body = {**(route.body or {}), "stream": True}
+        asked: Any = {"json": body, "headers": self._every_header(headers), "timeout": None}
+        async with (
+            _limited(limit),
+            self._reaching() as client,
+            client.stream(route.method, self._url + route.path, **asked) as answer,
+        ):
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                await answer.aread()
+                return _reply(answer, record)
+            return await read_events(answer.aiter_lines(), on_partial, record)
+
     async def _send(self, route: Route, headers: Mapping[str, str]) -> httpx.Response:
-        client = self._client
-        if client is None:
-            raise MemoryClosed("the client is not open: use it inside `async with HttpMemoryClient(…)`")
-        every = {**self._key_headers, **self._headers_of(), **headers}
-        try:
+        every = self._every_header(headers)
+        async with self._reaching() as client:
             return await client.request(
                 route.method, self._url + route.path, params=route.query, json=route.body, headers=every, timeout=None
             )
+
+    def _every_header(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {**self._key_headers, **self._headers_of(), **headers}
+
+    @asynccontextmanager
+    async def _reaching(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Yield the pool of connections; what it raises becomes the client's errors."""
+        client = self._client
+        if client is None:
+            raise MemoryClosed("the client is not open: use it inside `async with HttpMemoryClient(…)`")
+        try:
+            yield client
         except (httpx.TransportError, httpx.InvalidURL, RuntimeError) as problem:
             if self._client is None:
                 raise MemoryClosed("the client was closed before the answer came") from problem

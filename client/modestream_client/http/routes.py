@@ -6,7 +6,7 @@ the same for the gateway as on the wire. Problem details become the errors of th
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from modestream_client.answers import Reply, notices_of, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.operations import COMMAND, LIST_MEMORIES, USER, operation_of
-from modestream_client.transport import Json
+from modestream_client.transport import Json, OnPartial
 
 Ask = Callable[[Json], Awaitable[Reply]]
 """Sends one record as one request."""
@@ -164,6 +164,30 @@ def reply_of_answer(content: bytes) -> Reply:
         return Reply(result, notices_of(result.pop("warnings", None) or ()))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise unreadable_reply(problem) from problem
+
+
+async def read_events(lines: AsyncIterator[str], on_partial: OnPartial, record: Json) -> Reply:
+    """Return the reply at the end of server-sent events; `on_partial` gets the pieces before it.
+
+    Raises the error that they end with, and `MemoryServiceError` for a stream without an end.
+    """
+    event, number = "", 0
+    async for line in lines:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            event = value
+        elif name == "data" and event == "done":
+            return reply_of_answer(value.encode())
+        elif name == "data" and event == "error":
+            raise failure_of(0, value.encode(), record)
+        elif name == "data" and event == "delta":
+            try:
+                on_partial(number, str(json.loads(value)["text"]))
+            except (ValueError, KeyError, TypeError) as problem:
+                raise unreadable_reply(problem) from problem
+            number += 1
+    raise unreadable_reply(EOFError("the answer broke off"))
 
 
 def failure_of(status: int, content: bytes, record: Json) -> MemoryClientError:

@@ -31,13 +31,17 @@ from modestream_client.kafka.connection import (
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.records import TURNS_TOPIC, Written, invalid_read_after, with_identity
 from modestream_client.sync import SyncMemoryCalls, constructed_as, without_await
-from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
+from modestream_client.transport import OWN_WRITES, HeadersOf, OnPartial, ReadAfter
 
 MAX_LAST_TURNS = 100_000
 """Boundaries whose last turn is remembered; the one that was written to longest ago is forgotten first."""
 
 PRINCIPAL_HEADER = "principal"
 """The header with the caller's principal, for a service with authorization."""
+
+
+STREAM = ("stream", b"1")
+"""The header of a request that is to be answered in parts, too."""
 
 
 class KafkaTransport:
@@ -111,17 +115,28 @@ class KafkaTransport:
             raise self._unacknowledged(topic, limit) from None
 
     async def request(
-        self, topic: str, record: Json, *, principal: str | None = None, timeout: float | None, deadline: bool
+        self,
+        topic: str,
+        record: Json,
+        *,
+        principal: str | None = None,
+        timeout: float | None,
+        deadline: bool,
+        on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
-        """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
+        """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
+
+        `on_partial` asks for partial replies, and gets them.
+        """
         connection, limit = self._connected(), self._limit(timeout)
-        with self._replies.expect() as pending:
+        with self._replies.expect(on_partial) as pending:
             written = None
             headers = [
                 *self._own_headers(principal),
                 ("reply_to", connection.reply_topic.encode()),
                 ("reply_partition", str(connection.reply_partition).encode()),
                 (CORRELATION_ID, pending.correlation_id),
+                *([] if on_partial is None else [STREAM]),
             ]
             if deadline:
                 headers.append(("deadline", str(round(connection.clock.now_ms() + limit * 1000)).encode()))

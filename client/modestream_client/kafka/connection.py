@@ -19,10 +19,12 @@ from aiokafka.errors import ConsumerStoppedError, InvalidTimestampError, KafkaEr
 from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
+from modestream_client.answers import partial_of
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.log_reader import log_consumer
 from modestream_client.kafka.own_clients import READ_BACKOFF_S, OwnProducer, RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
+from modestream_client.transport import OnPartial
 
 MAX_DIFFERENCE_MS = 10 * 60 * 1000
 """Clocks may differ by this: far more than a reply takes, far less than the hour that Kafka allows."""
@@ -98,6 +100,7 @@ class PendingReplies:
 
     def __init__(self) -> None:
         self._pending: dict[bytes, asyncio.Future[bytes]] = {}
+        self._streams: dict[bytes, OnPartial] = {}
         self._closed = False
 
     def __len__(self) -> int:
@@ -105,23 +108,30 @@ class PendingReplies:
         return len(self._pending)
 
     @contextmanager
-    def expect(self) -> Iterator[PendingReply]:
-        """Accept one reply while the block runs. Raises `MemoryClosed` once closed."""
+    def expect(self, on_partial: OnPartial | None = None) -> Iterator[PendingReply]:
+        """Accept one reply while the block runs; `on_partial` gets those before it. Raises `MemoryClosed` if closed."""
         if self._closed:
             raise MemoryClosed("the client was closed")
         # Text, so that an operator can read it in kcat; random, as other clients share the topic.
         pending = PendingReply(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
         self._pending[pending.correlation_id] = pending.reply
+        if on_partial is not None:
+            self._streams[pending.correlation_id] = on_partial
         try:
             yield pending
         finally:
             self._pending.pop(pending.correlation_id, None)
+            self._streams.pop(pending.correlation_id, None)
             # Also when done: asyncio then does not log an exception that was never retrieved.
             pending.reply.cancel()
 
     def deliver(self, headers: ReplyHeaders, value: bytes | None) -> bool:
         """Resolve the pending request of a reply; return whether there is one."""
-        reply = self._pending.pop(dict(headers).get(CORRELATION_ID, b""), None)
+        correlation_id = dict(headers).get(CORRELATION_ID, b"")
+        if (on_partial := self._streams.get(correlation_id)) is not None and (partial := partial_of(value)) is not None:
+            on_partial(*partial)
+            return True
+        reply = self._pending.pop(correlation_id, None)
         if reply is None or reply.done():
             return False
         reply.set_result(value or b"")

@@ -1,23 +1,89 @@
-"""Answers without an end: events, and exports."""
+"""What comes in parts: answers of the language model, and without an end, events and exports."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request
-from fastapi.responses import StreamingResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi.responses import Response, StreamingResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent, format_sse_event
+from modestream_client.calls.answering import in_pieces
 from pydantic_core import to_json
 
-from gateway.http.calls import ReadCall
+from gateway.http.calls import JSONAnswer, ReadCall
+from gateway.http.problems import problem_body, request_id_of
 from gateway.http.shapes import Shapes
+from gateway.service.backend import Json
 from gateway.service.events import Sent
+from gateway.service.failures import Refused, failed
 from gateway.service.service import MemoryService
 
 RETRY_MS = 2_000
 """The pause before a listener connects again."""
 
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="The id of the last event that arrived.")]
+
+
+log = logging.getLogger(__name__)
+
+UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Header fields of a stream: nothing on the way keeps pieces back."""
+
+
+def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
+    """Return the route of the language model's answers."""
+    router = APIRouter(tags=["reads"])
+
+    @router.post(
+        "/v1/users/{user_id}/answers",
+        operation_id="answer",
+        summary="Have the language model answer a question from memory, whole or in parts",
+        openapi_extra=shapes.answer.openapi(),
+    )
+    async def answer(request: Request, call: ReadCall) -> Response:
+        scope, fields = await shapes.answer.read(request)
+        if not fields.pop("stream", False):
+            return JSONAnswer(await service.operations.answer(call, scope, fields))
+        asking = partial(service.operations.answer, call, scope, fields)
+        events = _answer_events(in_pieces(asking, lambda result: result["text"]), request_id_of(request))
+        # What is refused must be refused before the answer begins.
+        first = await anext(events)
+
+        async def stream() -> AsyncIterator[bytes]:
+            async with aclosing(events):
+                yield first
+                async for event in events:
+                    yield event
+
+        return EventSourceResponse(stream(), headers=UNBUFFERED)
+
+    return router
+
+
+async def _answer_events(pieces: AsyncIterator[str | Json], request_id: str) -> AsyncIterator[bytes]:
+    """Yield `delta` events, then one `done`, or one `error`. Raises Refused for a request that makes no sense."""
+    has_begun = False
+    try:
+        async for piece in pieces:
+            event, data = ("delta", {"text": piece}) if isinstance(piece, str) else ("done", piece)
+            yield _event(event, data)
+            has_begun = True
+    except Refused as refused:
+        problem = problem_body(refused, request_id)
+        if not has_begun and problem["status"] < HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        yield _event("error", problem)
+    except Exception:
+        log.exception("request %s failed", request_id)
+        yield _event("error", problem_body(failed(), request_id))
+
+
+def _event(event: str, data: Json) -> bytes:
+    # In ASCII: many readers take what Unicode knows as line ends for the ends of lines.
+    return format_sse_event(event=event, data_str=to_json(data, inf_nan_mode="null", ensure_ascii=True).decode())
 
 
 def event_routes(service: MemoryService) -> APIRouter:

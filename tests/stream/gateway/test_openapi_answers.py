@@ -36,8 +36,8 @@ EXAMPLES = 3
 MANY = "add_turns"
 """The operation whose answer has the refusal of one invalid turn among valid ones."""
 
-STREAMS = ("listen_to_events",)
-"""Operations whose answers do not end."""
+STREAMS = ("listen_to_events", "answer")
+"""Operations whose answers do not end, or are those of a language model."""
 
 CHECKS: list[Any] = [
     not_a_server_error,

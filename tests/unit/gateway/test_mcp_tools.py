@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gateway.connection_settings import MORE_TOOLS, USUAL_TOOLS, StdioSettings
+from gateway.connection_settings import MODEL_TOOLS, MORE_TOOLS, USUAL_TOOLS, StdioSettings
 from gateway.mcp.models import Recalled, recalled_of
 from gateway.mcp.tools import ALL_TOOLS, compact_schema, tools_of
 
-LISTED = [
-    tool.listed.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools_of(USUAL_TOOLS).values()
-]
+SERVED = (*USUAL_TOOLS, *MODEL_TOOLS)
+LISTED = [tool.listed.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools_of(SERVED).values()]
 
 
 def test_list_is_small_and_in_order() -> None:
-    assert [tool["name"] for tool in LISTED] == list(USUAL_TOOLS)
+    assert [tool["name"] for tool in LISTED] == list(SERVED)
     assert len(json.dumps(LISTED, separators=(",", ":"), ensure_ascii=False).encode()) <= 8192
 
 
@@ -25,7 +24,7 @@ def test_order_is_that_of_the_tools_not_of_the_setting() -> None:
 
 
 def test_every_name_has_a_tool() -> None:
-    assert [tool.name for tool in ALL_TOOLS] == [*USUAL_TOOLS, *MORE_TOOLS]
+    assert [tool.name for tool in ALL_TOOLS] == [*SERVED, *MORE_TOOLS]
 
 
 def _nodes(node: Any) -> list[dict[str, Any]]:
@@ -68,3 +67,10 @@ def test_setting_takes_known_tools_only(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("MODESTREAM_GATEWAY_MCP_TOOLS", "search_memory,forget_all")
     with pytest.raises(ValidationError, match=r"forget_all.*there are: search_memory"):
         StdioSettings()
+
+
+@pytest.mark.parametrize(("profiles", "served"), [("{}", False), ('{"default":{"model":"openai/x"}}', True)])
+def test_a_model_answers_only_where_one_is_set(profiles: str, served: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODESTREAM_USER", "u1")
+    monkeypatch.setenv("MODESTREAM_LLM_PROFILES", profiles)
+    assert ("ask_memory" in StdioSettings(_env_file=None).mcp_tools) is served  # type: ignore[call-arg]
