@@ -31,7 +31,8 @@ Keyword = Callable[[Any, Any, Any, Any], Any]
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Raise ValueError, with the reason, for a schema by which no answer can be checked."""
-    from jsonschema import Draft202012Validator, exceptions  # noqa: PLC0415 - 0.1 s, and few requests have one
+    # Takes 0.1 s, and few requests have a schema.
+    from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]  # noqa: PLC0415
 
     try:
         Draft202012Validator.check_schema(schema)
@@ -74,7 +75,7 @@ def _check_keywords(node: Any) -> None:
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator, exceptions, validators  # noqa: PLC0415 - as above
+    from jsonschema import Draft202012Validator, exceptions, validators  # noqa: PLC0415
     from referencing import Registry  # noqa: PLC0415 - comes with it
 
     left = MAX_CHECKS

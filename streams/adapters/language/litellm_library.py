@@ -9,9 +9,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from schemas.models.language import OnText
@@ -96,7 +97,9 @@ class LiteLLMLibrary:
         await self.load()
         if on_text is None:
             return await self._loop.run(_completion(self._litellm, arguments))
-        return await self._loop.run(_streamed(self._litellm, arguments, _in_this_loop(on_text)))
+        here = asyncio.get_running_loop()
+        heard = partial(here.call_soon_threadsafe, on_text)
+        return await self._loop.run(_streamed(self._litellm, arguments, heard))
 
     async def close(self) -> None:
         """Close its connections, which LiteLLM would leave open."""
@@ -143,16 +146,7 @@ async def _completion(litellm: Any, arguments: Mapping[str, Any]) -> Completion:
     )
 
 
-def _in_this_loop(on_text: OnText) -> OnText:
-    loop = asyncio.get_running_loop()
-
-    def heard(piece: str) -> None:
-        loop.call_soon_threadsafe(on_text, piece)
-
-    return heard
-
-
-async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: OnText) -> Completion:
+async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: Callable[[str], Any]) -> Completion:
     """Raises BrokenOff for an answer without an end."""
     asked = {**arguments, "stream": True, "stream_options": {"include_usage": True}}
     stream = await litellm.acompletion(**asked, max_retries=0, num_retries=0, caching=False)

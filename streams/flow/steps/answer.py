@@ -146,7 +146,11 @@ class AnswerQuery:
         if isinstance(request, Command):
             return await self._show(request, record, options)
         if isinstance(request, AnswerRequest):
-            return self._forwarded(request, record)
+            answer = self._answer_at(record.partition)
+            answer.check(request)
+            answer.exchange(request, record)
+            asked = forward(record, self._asked_topic, request.scope.boundary.encode(), record.value or b"")
+            return HandlerResult(None, [asked])
         if isinstance(request, AssembleRequest):
             return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
         if isinstance(request, ListRequest):
@@ -161,15 +165,6 @@ class AnswerQuery:
     async def context(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and assemble a context."""
         return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
-
-    def _forwarded(self, request: AnswerRequest, record: Record) -> HandlerResult:
-        """Refuse a question that no model can answer; pass the others on. They are answered from there."""
-        answer = self._answer_at(record.partition)
-        answer.check(request)
-        answer.exchange(request, record)
-        return HandlerResult(
-            None, [forward(record, self._asked_topic, request.scope.boundary.encode(), record.value or b"")]
-        )
 
     async def _show(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a command that only reads. Writes that were answered before it was sent are applied already."""
