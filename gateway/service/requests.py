@@ -161,8 +161,10 @@ def refused_by_service(code: str, message: str, field: str | None) -> Refused:
     """Return the refusal of an error of the service, in the caller's terms."""
     if code == "unavailable":
         log.warning("%s", message)
-        # Of a language model the caller is told what is wrong with it.
-        return Refused(code, message, field, retry_after_s=RETRY_AFTER_S) if field == MODEL_FIELD else unavailable()
+        if field == MODEL_FIELD:
+            # Of a language model the caller is told what is wrong with it.
+            return Refused("unavailable", message, field, retry_after_s=RETRY_AFTER_S)
+        return unavailable()
     if code == "not_allowed":
         return Refused("not_allowed", "this key may not do this here")
     if code in INTERNAL_CODES:

@@ -25,6 +25,7 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from streams.adapters.policy_file import PolicyFile
+from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -114,8 +115,8 @@ def write_keys(path: Path, *names: str, **more: Any) -> None:
 
 
 def pipeline_with_grants(directory: Path, policy: Policy = POLICY) -> InMemoryPipeline:
-    """Return a pipeline whose worker knows the grants too."""
-    return InMemoryPipeline(directory, admit=Admit(PolicyFile(policy)))
+    """Return a pipeline with a language model, whose worker knows the grants too."""
+    return InMemoryPipeline(directory, profiles=ONE_PROFILE, admit=Admit(PolicyFile(policy)))
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Ask the deployment's language model a question about memories: the answer whole, or in pieces as it is written."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from operator import attrgetter
@@ -63,7 +63,7 @@ class AnswerOptions(TypedDict, total=False):
 
 async def in_pieces(
     ask: Callable[[OnPartial], Coroutine[Any, Any, AnswerT]], text_of: Callable[[AnswerT], str]
-) -> AsyncIterator[str | AnswerT]:
+) -> AsyncGenerator[str | AnswerT, None]:
     """Yield the pieces of an answer's text as they come, and then the answer, or raise what `ask` raises.
 
     Joined, the pieces are the text: what of it no piece had comes before the answer.

@@ -1,10 +1,11 @@
 """What comes in parts: answers of the language model, and without an end, events and exports."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request
@@ -48,7 +49,7 @@ def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         if not fields.pop("stream", False):
             return JSONAnswer(await service.operations.answer(call, scope, fields))
         asking = partial(service.operations.answer, call, scope, fields)
-        events = _answer_events(in_pieces(asking, lambda result: result["text"]), request_id_of(request))
+        events = _answer_events(in_pieces(asking, itemgetter("text")), request_id_of(request))
         # What is refused must be refused before the answer begins.
         first = await anext(events)
 
@@ -63,7 +64,7 @@ def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     return router
 
 
-async def _answer_events(pieces: AsyncIterator[str | Json], request_id: str) -> AsyncIterator[bytes]:
+async def _answer_events(pieces: AsyncIterator[str | Json], request_id: str) -> AsyncGenerator[bytes, None]:
     """Yield `delta` events, then one `done`, or one `error`. Raises Refused for a request that makes no sense."""
     has_begun = False
     try:

@@ -9,10 +9,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from schemas.models.language import OnText
@@ -98,7 +97,10 @@ class LiteLLMLibrary:
         if on_text is None:
             return await self._loop.run(_completion(self._litellm, arguments))
         here = asyncio.get_running_loop()
-        heard = partial(here.call_soon_threadsafe, on_text)
+
+        def heard(piece: str) -> None:
+            here.call_soon_threadsafe(on_text, piece)
+
         return await self._loop.run(_streamed(self._litellm, arguments, heard))
 
     async def close(self) -> None:
@@ -146,7 +148,7 @@ async def _completion(litellm: Any, arguments: Mapping[str, Any]) -> Completion:
     )
 
 
-async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: Callable[[str], Any]) -> Completion:
+async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: OnText) -> Completion:
     """Raises BrokenOff for an answer without an end."""
     asked = {**arguments, "stream": True, "stream_options": {"include_usage": True}}
     stream = await litellm.acompletion(**asked, max_retries=0, num_retries=0, caching=False)

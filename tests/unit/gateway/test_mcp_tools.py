@@ -73,4 +73,4 @@ def test_setting_takes_known_tools_only(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_model_answers_only_where_one_is_set(profiles: str, served: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODESTREAM_USER", "u1")
     monkeypatch.setenv("MODESTREAM_LLM_PROFILES", profiles)
-    assert ("ask_memory" in StdioSettings(_env_file=None).mcp_tools) is served  # type: ignore[call-arg]
+    assert ("ask_memory" in StdioSettings(_env_file=None).mcp_tools) is served
