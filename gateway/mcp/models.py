@@ -22,9 +22,9 @@ CONVERSATION = "mcp"
 """The conversation of statements that name none."""
 
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
-ReadMode = Annotated[str | None, Field(description="A mode of list_modes, or * for all")]
-ReadProject = Annotated[str | None, Field(description="A project, or * for all")]
-MemoryId = Annotated[str, Field(min_length=1, description="As other tools return it")]
+ReadMode = Annotated[str | None, Field(description="Of list_modes, or * for all")]
+ReadProject = Annotated[str | None, Field(description="* for all")]
+MemoryId = Annotated[str, Field(min_length=1, description="From another tool")]
 Filters = Annotated[
     Json | None,
     WithJsonSchema(
@@ -56,7 +56,7 @@ class SearchMemory(BaseModel, extra="forbid"):
     project_id: ReadProject = None
     top_k: Annotated[int, Field(ge=1, le=100)] = 10
     since: Time = None
-    until: Annotated[str | None, Field(description="As since; not included")] = None
+    until: Annotated[str | None, Field(description="Not included")] = None
     filters: Filters = None
 
 
@@ -68,10 +68,8 @@ class AddMemory(BaseModel, extra="forbid"):
     mode: Annotated[str | None, Field(description="A mode of list_modes; chosen if left out")] = None
     project_id: str | None = None
     role: Role = "user"
-    speaker: Annotated[str | None, Field(description="Name of the person who said it")] = None
-    occurred_at: Annotated[str | None, Field(description="When it was said, ISO 8601 with offset; now if left out")] = (
-        None
-    )
+    speaker: Annotated[str | None, Field(description="Who said it, by name")] = None
+    occurred_at: Annotated[str | None, Field(description="ISO 8601 with offset; now if left out")] = None
 
 
 class ListMemories(BaseModel, extra="forbid"):
@@ -80,7 +78,7 @@ class ListMemories(BaseModel, extra="forbid"):
     mode: ReadMode = None
     project_id: ReadProject = None
     limit: Annotated[int, Field(ge=1, le=500)] = PAGE_ITEMS
-    cursor: Annotated[str | None, Field(description="next of the page before")] = None
+    cursor: Annotated[str | None, Field(description="next of the last page")] = None
     filters: SameFilters = None
 
 
