@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.moments import iso, moment_of
 from schemas.state.modes import collection_name
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, turn_message
@@ -29,6 +30,13 @@ async def test_repeated_declaration_embeds_nothing_again(pipeline: InMemoryPipel
     await pipeline.topics.settled()
     assert pipeline.memory("Fixed the parser.").embedding.status == "ready"
     assert pipeline.embedders.model("tiny32").passages == ["Fixed the parser."]
+
+
+async def test_mode_was_created_when_its_first_record_was_written(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "code")
+    declared = await declare(pipeline, "code", description="programming")
+    first, _ = pipeline.topics.records(pipeline.names.commands)
+    assert declared["created_at"] == iso(moment_of(first.timestamp_ms))
 
 
 async def test_new_description_changes_no_vector(pipeline: InMemoryPipeline) -> None:
