@@ -1,9 +1,10 @@
 """`python -m bench.modes PATH... [--bootstrap HOST:PORT]`: what each interaction mode leaves in a context.
 
-A PATH is as for `bench.recall`. Every question is asked in each interaction mode, in no conversation and in the last
-one. Coverage is the mean share of the evidence whose whole text is in the context; "unwanted" is the share of the
-memories' tokens that belong to kinds that the mode's table drops, without sticky memories. Kinds are told by the turns'
-labels and interaction modes. Then `login_page.json`: thirty turns of each of four named kinds.
+A PATH is as for `bench.recall`. Every question is asked in each interaction mode, and as the service classifies it, in
+no conversation and in the last one. Coverage is the mean share of the evidence whose whole text is in the context;
+"unwanted" is the share of the memories' tokens that belong to kinds that the mode's table drops, without sticky
+memories. Kinds are told by the turns' labels and interaction modes. Then `login_page.json`: thirty turns of each of
+four named kinds.
 """
 
 import argparse
@@ -33,6 +34,9 @@ STORED_AT_ONCE = 50
 
 MAX_WAIT_S = 900
 """Time limit for embedding the turns of one conversation."""
+
+CLASSIFIED = "classified"
+"""In place of a mode: the service decides."""
 
 BUDGETS = (1000, 2000, 4000)
 """Tokens of the contexts of the named kinds; of all others `BUDGETS[1]`."""
@@ -130,10 +134,10 @@ async def kinds_of(memory: MemoryClient, user: str, turns: Sequence[dict[str, An
 
 
 async def measure(
-    memory: MemoryClient, conversation: Conversation, suffix: str, step: int, rows: dict[Any, Shares]
+    memory: MemoryClient, conversation: Conversation, options: argparse.Namespace, rows: dict[tuple[str, bool], Shares]
 ) -> None:
     """Ask all questions of a conversation in all modes, in its last conversation and in none."""
-    user = f"{conversation.name}-{suffix}"
+    user = f"{conversation.name}-{options.suffix}"
     turns: list[dict[str, Any]] = [
         {"content": turn.content, "role": turn.role, "speaker": turn.speaker, "turn_id": turn.turn_id}
         | {"conversation_id": turn.conversation_id, "occurred_at": turn.occurred_at}
@@ -150,13 +154,17 @@ async def measure(
     async def ask(question: Any, mode: Any, where: str | None) -> None:
         async with gate:
             context = await memory.assemble(
-                question.text, user_id=user, conversation_id=where, budget_tokens=BUDGETS[1], interaction_mode=mode
+                question.text,
+                user_id=user,
+                conversation_id=where,
+                budget_tokens=BUDGETS[1],
+                interaction_mode=None if mode == CLASSIFIED else mode,
             )
         shown = "\n".join(entries(context).values())
         evidence = [turn_id for turn_id in question.evidence if turn_id in said]
         row = rows.setdefault((mode, where is not None), Shares())
         sizes = await sizes_of(context)
-        row.unwanted.append(kinds.unwanted(context, sizes, mode, window if where else frozenset()))
+        row.unwanted.append(kinds.unwanted(context, sizes, context.interaction_mode, window if where else frozenset()))
         row.tokens.append(context.tokens["total"])
         if evidence:
             row.covered.append(sum(said[turn_id] in shown for turn_id in evidence) / len(evidence))
@@ -164,8 +172,8 @@ async def measure(
     await asyncio.gather(
         *(
             ask(question, mode, where)
-            for question in conversation.questions[::step]
-            for mode in INTERACTION_MODES
+            for question in conversation.questions[:: options.every]
+            for mode in options.modes
             for where in (None, last)
         )
     )
@@ -205,17 +213,17 @@ async def measure_named(memory: MemoryClient, suffix: str) -> None:
             print(f"| {mode}, {budget}, {where or 'none'} | {figures} | {100 * np.mean(shares):.1f} |")
 
 
-async def run(bootstrap: str, paths: Sequence[Path], suffix: str, step: int) -> None:
+async def run(options: argparse.Namespace) -> None:
     """Measure all conversations, by path, then the named kinds."""
-    async with MemoryClient(bootstrap, timeout=120) as memory:
-        for path in paths:
-            rows: dict[Any, Shares] = {}
+    async with MemoryClient(options.bootstrap, timeout=120) as memory:
+        for path in options.paths:
+            rows: dict[tuple[str, bool], Shares] = {}
             for conversation in read_conversations(path):
-                await measure(memory, conversation, suffix, step, rows)
+                await measure(memory, conversation, options, rows)
             print(f"\n{path.name}\n| mode, in a conversation | unwanted | coverage | tokens |")
             for mode, inside in sorted(rows):
                 print(f"| {mode}, {'yes' if inside else 'no'} | {rows[mode, inside]} |", flush=True)
-        await measure_named(memory, suffix)
+        await measure_named(memory, options.suffix)
 
 
 def main() -> None:
@@ -225,8 +233,8 @@ def main() -> None:
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     parser.add_argument("--suffix", default="1", help="of the users' names: another one stores everything again")
     parser.add_argument("--every", type=int, default=1, help="ask every n-th question")
-    options = parser.parse_args()
-    asyncio.run(run(options.bootstrap, options.paths, options.suffix, options.every))
+    parser.add_argument("--modes", nargs="+", default=[*INTERACTION_MODES, CLASSIFIED], help="of the questions of PATH")
+    asyncio.run(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -306,8 +306,8 @@ async def test_query_without_intent_is_general_while_the_classifier_is_away(libr
 
 async def test_the_deployments_tables_decide(library: ContextHarness) -> None:
     own = {"version": "ours-2", "intents": {"harvest": "LEARNING"}, "modes.LEARNING.drop": ["link"]}
-    own |= {"modes.LEARNING.drop_recent": False, "sticky": {"safety_requirement": 5, "blocking_error": 9}}
-    library.taxonomy = ModeTaxonomy.loads(changed(own))
+    sticky = {"safety_requirement": 5, "blocking_error": 9}
+    library.taxonomy = ModeTaxonomy.loads(changed({**own, "modes.LEARNING.drop_recent": False, "sticky": sticky}))
     library.__post_init__()
     [link, change, constraint, error, safety] = library.store(
         made("The tram is at https://trams.example", 0),
