@@ -28,9 +28,9 @@ from schemas.messages.decoding import MAX_VALUES, count_values
 READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
 """Ends of paths that are posted to and only read."""
 
-PROVIDER_PATHS = "/openai/"
-"""How paths begin whose requests wait for a provider, for minutes: they have places of their own, as many as all others
-together."""
+PROVIDER_PATHS, ANSWERS = "/openai/", "/answers"
+"""How paths begin and end whose requests wait for a language model, for minutes: they have places of their own, as many
+as all others together."""
 
 MCP_PATH = "/mcp"
 """Every message of the protocol counts as a read; a tool that writes counts by `COUNT_WRITE` too."""
@@ -196,7 +196,9 @@ class UnderWay:
             return
         sender, is_key = sender_of(scope)
         most = self._limits.in_flight_per_key if is_key else self._limits.in_flight_per_address
-        places = self._of_provider if scope["path"].startswith(PROVIDER_PATHS) else self._requests
+        path = scope["path"]
+        waits_for_model = path.startswith(PROVIDER_PATHS) or path.endswith(ANSWERS)
+        places = self._of_provider if waits_for_model else self._requests
         bound = places.take(sender, 1, most)
         if bound is not None:
             sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"

@@ -5,6 +5,7 @@ Turns of one boundary are applied in the order of their partition; those of othe
 
 import asyncio
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 
 
 class AppliedOffsets:
@@ -53,9 +54,13 @@ class AppliedOffsets:
 
     async def reached(self, partition: int, offset: int, within: float, boundary: str | None = None) -> bool:
         """Wait at most `within` seconds; return True if `offset` is applied, as in `is_applied`."""
+        return await self.until(partition, lambda: self.is_applied(partition, offset, boundary), within)
+
+    async def until(self, partition: int, condition: Callable[[], bool], within: float) -> bool:
+        """Wait at most `within` seconds for a condition that applied turns bring about; return whether it holds."""
         try:
             async with asyncio.timeout(within):
-                while not self.is_applied(partition, offset, boundary):
+                while not condition():
                     await self._changed[partition].wait()
         except TimeoutError:
             return False

@@ -43,8 +43,8 @@ MAX_ANSWER_S = 300.0
 """Seconds of an answer without a deadline, its wait for a turn included."""
 
 MAX_CATCH_UP_S = 2.0
-"""Maximum wait for turns of the user that are written and not applied: before, for those of an earlier delivery, and at
-the end, for its own."""
+"""Maximum wait for turns of the user that are written and not applied: before for those that a worker may have written
+that had the partition earlier, and at the end for the question's own."""
 
 KEPT_S = 60.0
 """How long an answer that was not to be stored is kept for another delivery of its request."""
@@ -70,6 +70,9 @@ class AnswerWithModel:
         self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_ANSWER_S)
         self._waiting: Counter[str] = Counter()
         self._under_way: dict[str, asyncio.Task[HandlerResult]] = {}
+        self._written: dict[int, tuple[Answer, int]] = {}
+        """By partition its agent, and where the log of turns ended at its first question: what another worker has
+        written lies before. A partition that comes back has another agent."""
 
     async def __call__(self, request: AnswerRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a question. Raises Rejected."""
@@ -101,7 +104,7 @@ class AnswerWithModel:
         ends = asyncio.get_running_loop().time() + time_left_s
         stored = None
         if exchange is not None:
-            await self._catch_up(record.partition, request.scope.boundary, ends)
+            await self._catch_up(record.partition, request.scope.boundary, answer, ends)
             stored = answer.before(exchange)
         asked = answer.context_request(request, stored)
         if exchange is not None and stored is not None:
@@ -131,7 +134,9 @@ class AnswerWithModel:
             result.stored = exchange.stored
             await turns.publish(answer_turns(request, exchange, result, self._ctx.clock.now()))
             await turns.until_written()
-            await self._catch_up(record.partition, request.scope.boundary, ends)
+            # So that a read that follows finds them.
+            within_s = min(MAX_CATCH_UP_S, ends - asyncio.get_running_loop().time())
+            await self._ctx.progress.until(record.partition, lambda: answer.before(exchange) is not None, within_s)
         return HandlerResult(SuccessReply(result, assembled.answer.warnings))
 
     async def _asked(
@@ -146,15 +151,17 @@ class AnswerWithModel:
         except (Unavailable, Unanswerable) as problem:
             raise NoAnswer(str(problem)) from problem
 
-    async def _catch_up(self, partition: int, boundary: str, ends: float) -> None:
-        """Wait until every turn of a boundary that is written by now is applied, or the time is over."""
+    async def _catch_up(self, partition: int, boundary: str, answer: Answer, ends: float) -> None:
+        """Wait until the turns of a user that another worker has written are applied, or the time is over."""
         if (turns_log := self._ctx.turns_log) is None:
             return
         within_s = min(MAX_CATCH_UP_S, ends - asyncio.get_running_loop().time())
         with suppress(TimeoutError, Unavailable):
             async with asyncio.timeout(within_s):
-                end = await turns_log.end(partition)
-                await self._ctx.progress.reached(partition, end - 1, within_s, boundary)
+                if self._written.get(partition, (None, 0))[0] is not answer:
+                    # It takes some 0.2 s: the consumer's connection waits for records meanwhile.
+                    self._written[partition] = answer, await turns_log.end(partition)
+                await self._ctx.progress.reached(partition, self._written[partition][1] - 1, within_s, boundary)
 
 
 class NoAnswer(Exception):
