@@ -7,6 +7,7 @@ question and answer become. Writes nothing. Private memories are in no context h
 import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -177,7 +178,9 @@ class Answer:
         )
         parsed = None
         if request.response_format is not None:
-            parsed = read_answer(stored.text, request.response_format.json_schema.schema_)
+            # Its turn may have been edited since.
+            with suppress(ValueError):
+                parsed = read_answer(stored.text, request.response_format.json_schema.schema_)
         context.context_id = made.get("context_id", context.context_id)
         result = _result(answered, parsed, context)
         usage = AnswerUsage.model_validate(made["usage"]) if "usage" in made else result.usage

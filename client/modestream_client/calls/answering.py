@@ -52,6 +52,7 @@ class AnswerOptions(TypedDict, total=False):
     question_suffix: str | None
     remember: Sequence[ChatMessage]
     pins: Sequence[str]
+    filters: Mapping[str, Any] | None
     mode: str | Sequence[str] | None
     read_after: ReadAfter
     user_id: UserId | None

@@ -1,10 +1,12 @@
 """Replies parsed into contexts and modes."""
 
+import inspect
 from typing import Any
 
 import pytest
-from modestream_client import MemoryClient
+from modestream_client import MemoryCalls, MemoryClient
 from modestream_client.answers import Notice, Reply, context_of
+from modestream_client.calls.answering import AnswerOptions
 from modestream_client.failures import MemoryServiceError
 
 CONTEXT: dict[str, Any] = {
@@ -77,3 +79,8 @@ async def test_unreadable_modes_are_a_service_error(result: dict[str, Any]) -> N
 async def test_assemble_takes_one_user() -> None:
     with pytest.raises(ValueError, match="user_id"):
         await MemoryClient("nobody").assemble("x")
+
+
+def test_answer_takes_what_a_context_takes() -> None:
+    of_contexts = set(inspect.signature(MemoryCalls.assemble).parameters) - {"self", "query", "append_query"}
+    assert of_contexts <= set(AnswerOptions.__annotations__)

@@ -74,3 +74,13 @@ async def test_null_reply_is_delivered_as_empty() -> None:
     with replies.expect() as awaited:
         replies.deliver([("correlation_id", awaited.correlation_id)], None)
         assert await awaited.reply == b""
+
+
+async def test_partial_replies_are_heard_and_the_final_one_ends_the_wait() -> None:
+    pending_replies, heard = PendingReplies(), list[tuple[int, str]]()
+    with pending_replies.expect(lambda number, text: heard.append((number, text))) as pending:
+        headers = [("correlation_id", pending.correlation_id)]
+        assert pending_replies.deliver(headers, b'{"status": "partial", "seq": 0, "delta": {"text": "Under"}}')
+        assert pending_replies.deliver(headers, b'{"status": "ok", "result": {}}')
+        assert await pending.reply == b'{"status": "ok", "result": {}}'
+    assert heard == [(0, "Under")]
