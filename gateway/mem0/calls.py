@@ -5,16 +5,18 @@ conversation, so that both can be filtered exactly.
 """
 
 import asyncio
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from modestream_client.operations import LIST_CONVERSATIONS, LIST_MEMORIES, LIST_PROJECTS, SEARCH_MEMORIES
+from modestream_client.operations import LIST_MEMORIES, LIST_PROJECTS, SEARCH_MEMORIES
 from pydantic_core import to_json
 
 from gateway.http.shapes import Shapes
-from gateway.service.access import PROJECT
+from gateway.service.access import PROJECT, may
 from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import RETRY_AFTER_S, Refused
@@ -31,13 +33,19 @@ NO_AGENT = "default"
 
 NAMES = ("user_id", "agent_id", "run_id")
 
+FILTERS_HERE = "searches and lists are filtered by user_id, agent_id, run_id, and by single values of metadata"
+
+USER_MARK = "~"
+"""Between a memory's id and its user."""
+
 
 class Ids(NamedTuple):
-    """The ids of one request."""
+    """The ids of one request, and the metadata of the memories that it is about."""
 
     user_id: str | None = None
     agent_id: str | None = None
     run_id: str | None = None
+    metadata: Mapping[str, str | float | bool] = MappingProxyType({})
 
 
 class IdMapping:
@@ -78,27 +86,33 @@ class IdMapping:
         }
 
 
-def ids_of(*sources: Mapping[str, Any]) -> Ids:
+def ids_of(*sources: Mapping[str, Any], by_metadata: bool = False) -> Ids:
     """Return the ids of a query and a body, those within `filters` included. Raises Refused.
 
-    >>> ids_of({"user_id": "u1", "filters": {"AND": [{"run_id": "r1"}]}})
-    Ids(user_id='u1', agent_id=None, run_id='r1')
+    `by_metadata`: other filters are top-level values of metadata.
+
+    >>> ids_of({"user_id": "u1", "filters": {"AND": [{"run_id": "r1"}, {"topic": "tea"}]}}, by_metadata=True)
+    Ids(user_id='u1', agent_id=None, run_id='r1', metadata={'topic': 'tea'})
     """
     named: dict[str, str] = {}
+    metadata: dict[str, str | float | bool] = {}
     for source in sources:
         ids = ((name, name, source[name]) for name in NAMES if source.get(name) is not None)
         for field, name, value in chain(ids, _flattened(source.get("filters") or {}, "filters")):
             if name not in NAMES:
-                raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
+                if not by_metadata or not isinstance(value, str | int | float) or metadata.get(name, value) != value:
+                    raise Refused("invalid_value", FILTERS_HERE, field)
+                metadata[name] = value
+                continue
             if not isinstance(value, str) or value in ("", ANY_VALUE):
                 raise Refused("invalid_value", "an id is one string here, and no pattern", field)
             if named.setdefault(name, value) != value:
                 raise Refused("invalid_value", f"`{name}` is given twice, with two values", field)
-    return Ids(**named)
+    return Ids(**named, metadata=metadata)
 
 
 def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:
-    """Yield field, name and value of each filter; `AND` is the same as filters in one object."""
+    """Yield field, name and value of each filter; `AND` and `metadata` are the same as filters in one object."""
     if not isinstance(filters, dict):
         raise Refused("invalid_value", "filters are objects", path)
     for name, value in filters.items():
@@ -106,24 +120,30 @@ def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:
         if name == "AND" and isinstance(value, list):
             for index, inner in enumerate(value):
                 yield from _flattened(inner, f"{field}.{index}")
+        elif name == "metadata":
+            yield from _flattened(value, field)
         else:
             yield field, name, value
 
 
+def nameable_id(call: Call, memory_id: str) -> str:
+    """Return a memory's id for a caller: with its user, where the caller's key has none, as mem0 names none later."""
+    if call.caller.own_user is not None:
+        return memory_id
+    return f"{memory_id}{USER_MARK}{urlsafe_b64encode(call.user_id.encode()).rstrip(b'=').decode()}"
+
+
+def parted_id(nameable: str) -> tuple[str, str | None]:
+    """Return the id of a memory and its user, None where it has none. Raises Refused."""
+    memory_id, mark, user = nameable.partition(USER_MARK)
+    try:
+        return memory_id, urlsafe_b64decode(user + "=" * (-len(user) % 4)).decode() if mark else None
+    except ValueError:
+        raise Refused("not_found", "there is no memory of that id", "memory_id") from None
+
+
 ANY_PROJECT: Json = {}
 """The scope of calls about one memory: any project of the user."""
-
-MAX_HITS = 100
-"""Hits of one search (docs/contract.md)."""
-
-MAX_SEARCHES = 64
-"""Searches for one question about a run: enough among thousands of memories of the same time."""
-
-SHORTEST = timedelta(milliseconds=1)
-"""Times are whole milliseconds."""
-
-Window = tuple[datetime, datetime]
-"""Since, inclusive, and until, exclusive."""
 
 RETRIABLE = ("unavailable", "timeout")
 
@@ -145,33 +165,36 @@ class Mem0Calls:
             retry_after_s = RETRY_AFTER_S if failed["code"] in RETRIABLE else None
             raise Refused(failed["code"], failed["message"], failed["field"], retry_after_s=retry_after_s)
         return [
-            {"id": turn["memory_id"], "memory": message["content"], "event": "NONE" if turn["duplicate"] else "ADD"}
+            {
+                "id": nameable_id(call, turn["memory_id"]),
+                "memory": message["content"],
+                "event": "NONE" if turn["duplicate"] else "ADD",
+            }
             for message, turn in zip(fields["messages"], stored, strict=True)
         ]
 
     async def list_page(self, call: Call, ids: Ids, size: int, page: int = 1) -> Json:
         """Return a page of turns, newest first: `items`, `total`, `next`."""
         filters = {"types": ["episodic"], "conversation_id": self._ids.conversation(ids), "limit": size}
+        if ids.metadata:
+            filters["filters"] = {"metadata": ids.metadata}
         listed: Json = {"next": None}
         for number in range(1, page + 1):
             if number > 1 and listed["next"] is None:
                 return {"items": [], "total": listed["total"], "next": None}
             fields = {**filters, "cursor": listed["next"]}
             listed = await self._operations.run(LIST_MEMORIES, call, self._ids.read_scope(ids), fields)
-        return {**listed, "items": [memory_of(self._ids, memory) for memory in listed["items"]]}
+        return {**listed, "items": [memory_of(self._ids, call, memory) for memory in listed["items"]]}
 
     async def search(self, call: Call, ids: Ids, query: str, top_k: int, threshold: float) -> list[Json]:
         """Return the best memories of all modes, best first."""
-        question: Json = {"query": query, "mode": "*", "top_k": top_k, "min_score": threshold}
-        run = self._ids.conversation(ids)
-        if run is None:
-            hits = (await self._operations.run(SEARCH_MEMORIES, call, self._ids.read_scope(ids), question))["hits"]
-        else:
-            hits = await self._hits_of_run(call, ids, run, question)
-        # Hits have no metadata, and programs of mem0 filter by it.
+        run, metadata = self._ids.conversation(ids), ids.metadata
+        filters = ({} if run is None else {"conversation_id": run}) | ({"metadata": metadata} if metadata else {})
+        question: Json = {"query": query, "mode": "*", "top_k": top_k, "min_score": threshold, "filters": filters}
+        hits = (await self._operations.run(SEARCH_MEMORIES, call, self._ids.read_scope(ids), question))["hits"]
         records = await asyncio.gather(*(self._record(call, hit) for hit in hits))
         return [
-            {**memory_of(self._ids, record), "score": hit["score"]}
+            {**memory_of(self._ids, call, record), "score": hit["score"]}
             for hit, record in zip(hits, records, strict=True)
             if record is not None
         ]
@@ -210,39 +233,11 @@ class Mem0Calls:
                 refused.field = f"messages.{index}.{refused.field.replace('speaker', 'name')}"
             raise
 
-    async def _hits_of_run(self, call: Call, ids: Ids, run: str, question: Json) -> list[Json]:
-        """Return the best hits of a run: a search can't be filtered by conversation, but by time."""
-        window = await self._window(call, ids, run)
-        hits: list[Json] = []
-        windows = [] if window is None else [window]
-        for _ in range(MAX_SEARCHES):
-            if not windows:
-                break
-            since, until = windows.pop()
-            fields = {**question, "top_k": MAX_HITS, "since": since.isoformat(), "until": until.isoformat()}
-            any_run = (await self._operations.run(SEARCH_MEMORIES, call, self._ids.read_scope(ids), fields))["hits"]
-            mine = [hit for hit in any_run if hit["conversation_id"] == run]
-            if len(any_run) < MAX_HITS or len(mine) >= question["top_k"] or until - since <= SHORTEST:
-                hits += mine
-            else:
-                # Hits of other runs may have displaced some of this one: half of the time has fewer of them.
-                middle = since + (until - since) / 2
-                windows += [(since, middle), (middle, until)]
-        return sorted(hits, key=lambda hit: -hit["score"])[: question["top_k"]]
-
-    async def _window(self, call: Call, ids: Ids, run: str) -> Window | None:
-        """Return the time of a run, which few memories of other runs share; None for an empty run."""
-        fields = {"conversation_id": run, "limit": MAX_PAGE_ITEMS, "include_superseded": True}
-        listed = await self._operations.run(LIST_CONVERSATIONS, call, self._ids.read_scope(ids), fields)
-        if not listed["items"]:
-            return None
-        first = min(datetime.fromisoformat(conversation["first"]) for conversation in listed["items"])
-        last = max(datetime.fromisoformat(conversation["last"]) for conversation in listed["items"])
-        return first, last + SHORTEST
-
     async def _record(self, call: Call, hit: Json) -> Json | None:
-        """Return the record of a hit; None if it was forgotten meanwhile, or is not for this key."""
+        """Return a hit, of an edited memory its record, which has the time of that; None if it is not for this key."""
         scope: dict[str, Any] = self._ids.boundary_fields.others(hit["scope"])
+        if hit["version"] == 1:
+            return hit if may(call.caller, call.user_id, scope, "read") else None
         try:
             return await self._service.memories.get(call, scope, hit["memory_id"])
         except Refused as refused:
@@ -262,12 +257,12 @@ class Mem0Calls:
             fields["cursor"] = cursor
 
 
-def memory_of(id_mapping: IdMapping, memory: Mapping[str, Any]) -> Json:
+def memory_of(id_mapping: IdMapping, call: Call, memory: Mapping[str, Any]) -> Json:
     """Return a memory as mem0 shows it."""
     versions = memory.get("versions") or ()
     changed = [version["first_seen"] for version in versions if version["current"] and version["version"] > 1]
     return {
-        "id": memory["memory_id"],
+        "id": nameable_id(call, memory["memory_id"]),
         "memory": memory["text"],
         **id_mapping.ids(memory),
         "actor_id": memory["speaker"],
@@ -278,12 +273,12 @@ def memory_of(id_mapping: IdMapping, memory: Mapping[str, Any]) -> Json:
     }
 
 
-def history_of(memory: Mapping[str, Any]) -> list[Json]:
+def history_of(call: Call, memory: Mapping[str, Any]) -> list[Json]:
     """Return the versions of a memory, oldest first; replaced texts are null, as they are not kept."""
     return [
         {
             "id": f"{memory['memory_id']}.{version['version']}",
-            "memory_id": memory["memory_id"],
+            "memory_id": nameable_id(call, memory["memory_id"]),
             "old_memory": None,
             "new_memory": memory["text"] if version["current"] else None,
             "event": "ADD" if version["version"] == 1 else "UPDATE",

@@ -16,7 +16,7 @@ from gateway.http.calls import PathName, caller_of, wait_of
 from gateway.http.limits import CHARGE_WRITES
 from gateway.http.problems import request_id_of
 from gateway.http.shapes import BodyReader, QueryReader, Shapes
-from gateway.mem0.calls import ANY_PROJECT, IdMapping, Ids, Mem0Calls, history_of, ids_of, memory_of
+from gateway.mem0.calls import ANY_PROJECT, IdMapping, Ids, Mem0Calls, history_of, ids_of, memory_of, parted_id
 from gateway.service.access import require_user
 from gateway.service.backend import Json
 from gateway.service.calls import Call
@@ -40,7 +40,8 @@ MAX_PAGE = 1000
 """The highest number of a page: each is read through those before it."""
 
 Filters = Annotated[
-    dict[str, Any], Field(description="`user_id`, `agent_id` and `run_id`, also within `AND`; others are refused.")
+    dict[str, Any],
+    Field(description="`user_id`, `agent_id`, `run_id`, and single values of metadata, also within `AND`."),
 ]
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
@@ -167,7 +168,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     async def list_pages(request: Request) -> JSONResponse:
         asked = pages.read(request).fields
         page = Mem0PageQuery(**asked)
-        ids = ids_of(asked, (await filters.read(request)).fields)
+        ids = ids_of(asked, (await filters.read(request)).fields, by_metadata=True)
         listed = await calls.list_page(_call(request, ids, "read"), ids, page.page_size, page.page)
 
         def address(number: int) -> str:
@@ -180,7 +181,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
 
     async def find(request: Request) -> JSONResponse:
         fields = (await search.read(request)).fields
-        ids = ids_of(owner.read(request).fields, fields)
+        ids = ids_of(owner.read(request).fields, fields, by_metadata=True)
         top_k = fields.get("top_k") or fields.get("limit") or DEFAULT_TOP_K
         threshold = fields.get("threshold") or 0.0
         hits = await calls.search(_call(request, ids, "read"), ids, fields["query"], top_k, threshold)
@@ -207,28 +208,33 @@ def _add_memories(router: APIRouter, service: MemoryService, id_mapping: IdMappi
     update = BodyReader(Mem0Update, frozenset())
     query = QueryReader(Mem0Ids, frozenset())
 
-    def call_of(request: Request, permission: Permission) -> Call:
-        return _call(request, ids_of(query.read(request).fields), permission)
+    def call_of(request: Request, named: str, permission: Permission) -> tuple[Call, str]:
+        """Return the call about a memory, and its id: its user is the request's, the id's, or the key's own."""
+        ids, (memory_id, user) = ids_of(query.read(request).fields), parted_id(named)
+        if user is not None and ids.user_id not in (None, user):
+            raise Refused("not_found", "this user has no memory of that id", "memory_id")
+        return _call(request, ids if user is None else ids._replace(user_id=user), permission), memory_id
 
     async def get(request: Request, memory_id: PathName) -> JSONResponse:
-        memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
-        return JSONResponse(memory_of(id_mapping, memory))
+        call, memory_id = call_of(request, memory_id, "read")
+        return JSONResponse(memory_of(id_mapping, call, await service.memories.get(call, ANY_PROJECT, memory_id)))
 
     async def history(request: Request, memory_id: PathName) -> JSONResponse:
-        memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
-        return JSONResponse(history_of(memory))
+        call, memory_id = call_of(request, memory_id, "read")
+        return JSONResponse(history_of(call, await service.memories.get(call, ANY_PROJECT, memory_id)))
 
     async def edit(request: Request, memory_id: PathName) -> JSONResponse:
-        call = call_of(request, "write")
+        call, memory_id = call_of(request, memory_id, "write")
         fields = (await update.read(request)).fields
         texts = [fields[name] for name in ("text", "data") if fields.get(name) is not None]
         if len(texts) != 1 or not texts[0]:
             raise Refused("invalid_value", "give the new text as `text`", "text")
         memory = await service.memories.edit(call, ANY_PROJECT, memory_id, str(texts[0]))
-        return JSONResponse({"message": "Memory updated successfully!", **memory_of(id_mapping, memory)})
+        return JSONResponse({"message": "Memory updated successfully!", **memory_of(id_mapping, call, memory)})
 
     async def delete(request: Request, memory_id: PathName) -> JSONResponse:
-        done = await service.memories.forget(call_of(request, "manage"), ANY_PROJECT, memory_id)
+        call, memory_id = call_of(request, memory_id, "manage")
+        done = await service.memories.forget(call, ANY_PROJECT, memory_id)
         if not done["forgotten"]:
             raise Refused("not_found", "this user has no memory of that id", "memory_id")
         return JSONResponse({"message": "Memory deleted successfully!"})

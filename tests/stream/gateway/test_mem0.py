@@ -128,6 +128,47 @@ async def test_agents_and_runs_are_filters(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
+    "filters", [{"room": "hall"}, {"AND": [{"room": "hall"}, {"user_id": "u1"}]}, {"metadata": {"room": "hall"}}]
+)
+async def test_searches_are_filtered_by_metadata(http: httpx.AsyncClient, filters: dict[str, Any]) -> None:
+    await _add(http, "The lamp is green.", metadata={"room": "hall"})
+    await _add(http, "The lamp is red.", metadata={"room": "attic"})
+    assert await _search(http, "lamp", filters=filters) == ["The lamp is green."]
+
+
+async def test_lists_are_filtered_by_metadata(http: httpx.AsyncClient) -> None:
+    await _add(http, "The lamp is green.", metadata={"room": "hall"})
+    await _add(http, "The lamp is red.", metadata={"room": "attic"})
+    page = await _ok(http, "POST", "/v3/memories/", json={"filters": {"room": "attic"}})
+    assert [memory["memory"] for memory in page["results"]] == ["The lamp is red."]
+
+
+async def test_a_key_without_a_user_reads_a_memory_by_its_id(http: httpx.AsyncClient) -> None:
+    [memory_id] = await _add(http, "The lamp is green.", key="any", user_id="ana/1")
+    shown = await _ok(http, "GET", f"/v1/memories/{memory_id}/", "any")
+    assert (shown["id"], shown["user_id"]) == (memory_id, "ana/1")
+
+
+async def test_a_key_without_a_user_forgets_a_memory_by_its_id(http: httpx.AsyncClient) -> None:
+    [memory_id] = await _add(http, "The lamp is green.", key="any", user_id="ana/1")
+    await _ok(http, "DELETE", f"/v1/memories/{memory_id}/", "any")
+    assert (await _ok(http, "GET", "/memories", "any", params={"user_id": "ana/1"}))["results"] == []
+
+
+@pytest.mark.parametrize("key", ["own", "viewer"])
+async def test_an_id_with_another_user_opens_nothing(http: httpx.AsyncClient, key: str) -> None:
+    [memory_id] = await _add(http, "The lamp is green.", key="any", user_id="ana/1")
+    told = await http.get(f"/memories/{memory_id}", headers={"X-API-Key": key})
+    assert told.status_code == 403
+
+
+@pytest.mark.parametrize("mark", ["~", "~?", "~4", "~gA"])
+async def test_an_id_with_a_broken_user_is_unknown(http: httpx.AsyncClient, mark: str) -> None:
+    told = await http.get(f"/memories/{MISSING}{mark}", headers={"X-API-Key": "any"})
+    assert told.status_code in (404, 422)
+
+
+@pytest.mark.parametrize(
     ("named", "left"),
     [
         ({}, []),
@@ -167,9 +208,10 @@ async def test_pages_by_number_show_each_once(http: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "sent", "field"),
     [
-        ("POST", "/search", {"query": "lamp", "filters": {"user_id": "u1", "category": "x"}}, "filters.category"),
+        ("POST", "/search", {"query": "lamp", "filters": {"category": ["x"]}}, "filters.category"),
+        ("POST", "/memories", {"messages": [{"role": "user", "content": "a"}], "filters": {"a": "b"}}, "filters.a"),
         ("POST", "/search", {"query": "lamp", "filters": {"OR": [{"user_id": "u1"}]}}, "filters.OR"),
-        ("POST", "/search", {"query": "lamp", "filters": {"AND": [{"score": 1}]}}, "filters.AND.0.score"),
+        ("POST", "/search", {"query": "lamp", "filters": {"AND": [{"score": {"gt": 1}}]}}, "filters.AND.0.score"),
         ("POST", "/search", {"query": "lamp", "filters": {"agent_id": "*"}}, "filters.agent_id"),
         ("POST", "/search", {"query": "lamp", "filters": {"agent_id": {"in": ["a"]}}}, "filters.agent_id"),
         ("POST", "/search", {"query": "lamp", "user_id": "u1", "filters": {"user_id": "u2"}}, "filters.user_id"),
@@ -225,7 +267,7 @@ async def test_every_path_keeps_users_apart(http: httpx.AsyncClient) -> None:
         if method in ("PUT", "DELETE") or (path == "/memories" and method == "POST"):
             told = await http.request(method, where, json=body, headers={"X-API-Key": "viewer"})
             assert told.status_code == 403, (method, where)
-    assert (await _ok(http, "GET", f"/memories/{mine}", "any", params={"user_id": "u1"}))["id"] == mine
+    assert (await _ok(http, "GET", f"/memories/{mine}", "any", params={"user_id": "u1"}))["user_id"] == "u1"
 
 
 def _walk(memory_id: str) -> list[tuple[str, str, dict[str, Any] | None]]:
