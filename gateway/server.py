@@ -292,6 +292,7 @@ def build_app(
         begin_events=feeds.begin_events,
         runs=feeds.runs,
         dead_letters=DeadLetters(letters, dead_letters),
+        exports=settings.gateway_imports,
     )
     mcp = McpRouter(service, settings.mcp_tools, meters)
     service_answers = readiness_of(backend, boundary_fields)
@@ -329,6 +330,7 @@ def build_app(
             *identification.running,
             *([] if keys is None else [lambda: _reloading(keys)]),
             openai.running,
+            service.imports.running,
         ],
     )
     app.add_middleware(OpenAiErrors)

@@ -69,6 +69,10 @@ class GatewaySettings(ConnectionSettings):
     gateway_audit_log: Path | None = None
     """A file for the audit log, of this gateway alone; None: its lines are in the other log only."""
 
+    gateway_imports: Path | None = None
+    """A folder for exports that are being imported: a gateway that starts again goes on with them. None: a temporary
+    one, and an import ends with the gateway."""
+
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""
 

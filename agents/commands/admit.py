@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
+from modestream_client.operations import COMMANDS, OPERATING_COMMANDS
 
 from agents.ports.commands import Authorizer, CommandHandler, CommandResult
 from agents.rules.access.grants import RequestLimits, require_operator
@@ -40,7 +40,8 @@ class Admit:
                 return command
             if self._authorizer is None:
                 return command
-            needed: Permission = "read" if command.command in READING_COMMANDS else "manage"
+            row = COMMANDS.get(command.command)
+            needed: Permission = "manage" if row is None else row.permission
             self._authorizer.permit(principal, needed, command.scope)
             return command.limited_to(self._authorizer.projects(principal, needed, command.scope))
         if act == "read":

@@ -1,8 +1,8 @@
-"""Show jobs, consolidations and runs: the commands `get_job` and `list_runs`."""
+"""Show jobs, consolidations, imports and runs: the commands `get_job`, `report_import` and `list_runs`."""
 
 import re
 
-from modestream_client.arguments import GetJob, ListRuns
+from modestream_client.arguments import GetJob, ListRuns, ReportImport
 from modestream_client.runs import Run
 
 from agents.ports.commands import CommandResult, parse_arguments
@@ -40,6 +40,10 @@ class ShowJob:
             message = "this user has no job of that id, or had it too long ago"
             raise Rejected("not_found", message, "arguments.job_id")
         return CommandResult(job.body())
+
+    async def report_import(self, command: Command, _offset: int) -> CommandResult:
+        """Accept a report about an import; the request's recorder stores it."""
+        return CommandResult({"job_id": parse_arguments(ReportImport, command).job_id})
 
 
 class ShowRuns:

@@ -323,6 +323,33 @@ class Forget(_Arguments):
         return self
 
 
+Count = Annotated[int, Field(ge=0)]
+
+
+class ImportFailure(BaseModel, extra="ignore", strict=True, frozen=True):
+    """Why an import has ended before its last message."""
+
+    code: Annotated[str, Field(max_length=64)]
+    message: Annotated[str, Field(max_length=1024)]
+    field: Annotated[str, Field(max_length=256)] | None = None
+
+
+class ReportImport(_Arguments):
+    """The arguments of `report_import`: how far an import is. With a `result` or an `error` it has ended.
+
+    `all_projects`: its turns may be of any project, so that seeing it needs a grant for all of them.
+    """
+
+    job_id: Annotated[str, Field(pattern=r"^import-[0-9a-f]{32}\z")]
+    read: Count
+    stored: Count
+    duplicate: Count
+    refused: Count
+    all_projects: bool = False
+    result: dict[str, Any] | None = None
+    error: ImportFailure | None = None
+
+
 MAX_EDITS = 50
 """Edits of one command."""
 

@@ -271,6 +271,9 @@ REFRESH = _job("refresh", FinishedRefresh, given.RunRefresh, Body("RefreshBody",
 VERIFY = Operation("verify", "job", "manage", given.RunJob, AnyResult)
 GET_JOB = Operation("get_job", "query", "read", given.GetJob, AnyResult)
 
+# What runs beside the worker tells how far it is, so that any gateway can.
+REPORT_IMPORT = Operation("report_import", "command", "write", given.ReportImport, AnyResult)
+
 GET_PIPELINE = Operation("get_pipeline", "query", "operate", GetPipeline, AnyResult, Http("GET", "/v1/pipelines"))
 LIST_REVISIONS = Operation(
     "list_revisions", "query", "operate", ListRevisions, AnyResult, Http("GET", "/v1/pipelines/revisions")

@@ -160,10 +160,14 @@ class Status(BaseModel):
 
 
 class RunningJob(BaseModel):
-    """A job that runs."""
+    """A job that runs; the counts are those of an import."""
 
     job_id: str
     state: str
+    read: int | None = None
+    stored: int | None = None
+    duplicate: int | None = None
+    refused: int | None = None
 
 
 OPEN = frozenset({"delete_category", "get_intention", "set_intention"})

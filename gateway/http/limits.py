@@ -9,11 +9,12 @@ has a bounded number of JSON values. A caller that hangs up meanwhile gets no an
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from functools import partial
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.identity import OPEN_PATHS
@@ -40,6 +41,9 @@ COUNT_WRITE = "modestream.count_write"
 
 CHARGE_WRITES = "modestream.charge_writes"
 """The key of a function that counts further writes of a request that is admitted: the next request waits for them."""
+
+BODY_LIMITS = "modestream.body_limits"
+"""The key of the limits of a body that is read by its route."""
 
 BURST_S = 2.0
 """Seconds of a rate that may come at once."""
@@ -227,8 +231,32 @@ def busy(meters: Meters, limit: str) -> Refused:
 
 
 def is_streaming(scope: Scope) -> bool:
-    """True for a request whose answer stays open."""
+    """True for a request whose answer stays open, or whose body is taken piece by piece."""
+    if scope["method"] == "POST":
+        return bool(scope["path"].endswith(SPOOLED))
     return scope["method"] == "GET" and is_stream(scope["path"])
+
+
+SPOOLED = "/imports"
+"""The end of a path whose body is read by its route, a piece at a time."""
+
+
+async def pieces_of(request: Request) -> AsyncIterator[bytes]:
+    """Yield the pieces of a body that is read by its route. Raises Refused for one that comes too slowly."""
+    limits: Limits = request.scope[BODY_LIMITS]
+    began = asyncio.get_running_loop().time()
+    size = 0
+    pieces = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout_at(began + seconds_of_body(limits, size)):
+                piece = await anext(pieces, None)
+        except (TimeoutError, ClientDisconnect):
+            raise Refused("timeout", "the body of this request did not come in time; send it again") from None
+        if piece is None:
+            return
+        size += len(piece)
+        yield piece
 
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -258,7 +286,9 @@ class ReadBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         announced = headers.get("content-length", "0")
-        if announced == "0" and "transfer-encoding" not in headers:
+        if is_spooled := scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith(SPOOLED):
+            scope[BODY_LIMITS] = self._limits
+        if is_spooled or (announced == "0" and "transfer-encoding" not in headers):
             await self._app(scope, receive, send)
             return
         is_for_anybody = "caller" not in scope or scope["path"] in self._forms

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Request
 from modestream_client.arguments import ModeName
+from modestream_client.imports import FORMATS
 from modestream_client.operations import ANSWER, Body, Operation
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -227,6 +228,20 @@ class Confirmed(BaseModel):
     confirm: Annotated[str, Field(description="The same name again.")]
 
 
+class Import(BaseModel):
+    """Chats from elsewhere: what the body is, and what becomes of its messages."""
+
+    format: Annotated[str, Field(max_length=32, description=f"What the body is: {', '.join(FORMATS)}.")]
+    zone: Annotated[str | None, Field(description="The time zone of times without one, such as `Europe/Berlin`.")] = (
+        None
+    )
+    mode: Annotated[ModeName | None, Field(description="The mode of all messages.")] = None
+    mode_for: Annotated[
+        list[str] | None,
+        Field(max_length=100, description="The mode of a part: `project:NAME=MODE`, `conversation:NAME=MODE`."),
+    ] = None
+
+
 class Export(BaseModel):
     """What to export: by default all projects."""
 
@@ -252,6 +267,7 @@ class Shapes:
         self.projects = self._query(Nothing, self._selector)
         self.confirmed = self._query(Confirmed, scope)
         self.export = self._query(Export, self._selector)
+        self.imported = self._query(Import, scope)
 
     def of(self, operation: Operation[Any]) -> BodyReader | QueryReader:
         """Return the reader of an operation's body or query."""

@@ -3,6 +3,7 @@
 A job's id is its kind, and the position of its request in its topic: known as soon as the request is written.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from gateway.service.access import require_scope
 from gateway.service.audit import audited
 from gateway.service.backend import Json
 from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.failures import RETRY_AFTER_S, Refused
 from gateway.service.requests import CheckedRequests, refused_by_service, result_of, with_warnings
 
 AUDITED: Mapping[str, Mapping[str, str]] = {
@@ -25,6 +26,9 @@ AUDITED: Mapping[str, Mapping[str, str]] = {
     "rollback_pipeline": {"revision": "revision"},
 }
 """Operations that the audit log has lines of: the argument behind each name in a line."""
+
+SILENT_S = 60.0
+"""Seconds without a report after which an import is taken for interrupted: one comes every two."""
 
 AUDITED_COUNTS = ("forgotten", "moved")
 """Counts of results that stand in those lines."""
@@ -68,16 +72,26 @@ class Operations:
         written = await self._requests.write(call, operation.topic, record, operation.permission)
         return f"{operation.name}-{written.partition}-{written.offset}"
 
-    async def result(self, call: Call, job_id: str) -> Json | None:
-        """Return what long work answers, None while it runs. Raises Refused as it would have."""
+    async def result(self, call: Call, job_id: str) -> tuple[bool, Json]:
+        """Return True and what long work answers; while it runs False and its counts, if it has any.
+
+        Raises Refused as it would have, and `unavailable` for an import of which nothing is heard any more.
+        """
         job = (await self._requests.ask(GET_JOB, call, {}, {"job_id": job_id})).result
         if job["state"] == "running":
-            return None
+            heard_ms = job.get("reported_at_ms")
+            if heard_ms is not None and time.time() - heard_ms / 1000 > SILENT_S:
+                message = (
+                    "nothing is heard of this import any more: it goes on when the gateway that runs it is back; or"
+                    " send the export again, and nothing is stored twice"
+                )
+                raise Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
+            return False, job.get("progress") or {}
         if (error := job.get("error")) is not None:
             raise refused_by_service(error["code"], error["message"], error.get("field"))
         result: Json = job["result"]
         warnings = job.get("warnings") or ()
-        return {**result, "warnings": list(warnings)} if warnings else result
+        return True, {**result, "warnings": list(warnings)} if warnings else result
 
     async def _run(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
         if operation.kind == "question":

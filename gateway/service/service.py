@@ -1,11 +1,13 @@
 """The service object: every transport calls it, so that none forgets a check."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from gateway.service.backend import Backend
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
 from gateway.service.events import EventStreams, Feed, already_begun
+from gateway.service.imports import Imports
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
@@ -28,8 +30,12 @@ class MemoryService:
         begin_events: Callable[[], Awaitable[None]] = already_begun,
         runs: Runs | None = None,
         dead_letters: DeadLetters | None = None,
+        exports: Path | None = None,
     ) -> None:
-        """`scope` is the deployment's scope model; the others are filled by followers, and empty without them."""
+        """`scope` is the deployment's scope model; the others are filled by followers, and empty without them.
+
+        `exports` is the folder of what is being imported, None for a temporary one.
+        """
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))
         self.turns = Turns(requests)
@@ -38,6 +44,7 @@ class MemoryService:
         others = self.boundary_fields.others(scope.model_fields)
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
         self.export = Export(self.operations)
+        self.imports = Imports(self.turns, self.operations, scope, exports)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.events = EventStreams(requests, feed or Feed(), begin_events)
         self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

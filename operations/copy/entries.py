@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS, REPORT_IMPORT
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
@@ -42,7 +42,7 @@ LEFT_OUT_HEADERS = frozenset(
 )
 """Headers of the first delivery: an answer was sent then."""
 
-DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
+DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS, REPORT_IMPORT.name})
 """Commands that are not copied: they change nothing, or what is made again from the logs. Edits of pipelines have led
 to revisions, which are copied themselves."""
 

@@ -42,6 +42,8 @@ class StoredJob(BaseModel, frozen=True):
     at_ms: int
     answer: str | None = None
     forgets_texts: bool = Field(default=False, exclude_if=lambda forgets: not forgets)
+    progress: dict[str, int] | None = Field(default=None, exclude_if=lambda progress: progress is None)
+    """Of an import, which runs beside the worker: its counts in its last report, of `at_ms`."""
 
     def answered(self, answer: bytes) -> Self:
         """Return the job with its answer; one that is too large is replaced by the error that says so."""
@@ -65,7 +67,8 @@ class StoredJob(BaseModel, frozen=True):
         answer = {} if self.answer is None else from_json(self.answer)
         state = {None: "running", "ok": "done"}.get(answer.get("status"), "failed")
         parts = {name: answer.get(name) for name in ("result", "error")}
-        return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", [])}
+        reported = {} if self.progress is None else {"progress": self.progress, "reported_at_ms": self.at_ms}
+        return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", []), **reported}
 
     def summary(self) -> dict[str, Any]:
         """Return what ran, when and how it ended, with counts alone: nothing of a memory.
@@ -83,6 +86,7 @@ class StoredJob(BaseModel, frozen=True):
         # The numbers of the result, and the lengths of its lists.
         lengths = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
         counts = {name: value for name, value in lengths.items() if isinstance(value, int) and name != "diff"}
+        counts = counts or self.progress or {}
         return {**shown, "state": body["state"], "counts": counts, "error": body["error"], **compared}
 
 
@@ -103,6 +107,20 @@ class JobHistory(BaseModel, frozen=True):
             return self
         others = (stored for stored in self.stored if stored is not same_id)
         return self.model_copy(update={"stored": (*others, job)[-MAX_STORED_JOBS:]})
+
+    def reported(self, job: StoredJob) -> Self:
+        """Take a report about an import: its counts never go back, and one that has ended has."""
+        earlier = self.find(job.job_id)
+        if earlier is None:
+            return self.model_copy(update={"stored": (*self.stored, job)[-MAX_STORED_JOBS:]})
+        if earlier.answer is not None:
+            return self
+        before = earlier.progress or {}
+        progress = {name: max(count, before.get(name, 0)) for name, count in (job.progress or {}).items()}
+        latest = job.model_copy(update={"progress": progress})
+        return self.model_copy(
+            update={"stored": tuple(latest if stored is earlier else stored for stored in self.stored)}
+        )
 
     def ended(self, job_id: str, answer: bytes) -> Self:
         """Add the answer of a job, unless the job was dropped meanwhile; drop the oldest answers beyond the limit."""

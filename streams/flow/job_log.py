@@ -76,6 +76,10 @@ class JobLog:
         """Store a job that begins, or begins again; return the writes to await."""
         return self._write(partition, boundary, self._history.get(partition, boundary).begun(job))
 
+    def report(self, partition: int, boundary: str, job: StoredJob) -> list[Awaitable[None]]:
+        """Store a report about an import; return the writes to await."""
+        return self._write(partition, boundary, self._history.get(partition, boundary).reported(job))
+
     def end(self, partition: int, boundary: str, job_id: str, answer: bytes) -> list[Awaitable[None]]:
         """Store the answer of a job; return the writes to await."""
         return self._write(partition, boundary, self._history.get(partition, boundary).ended(job_id, answer))

@@ -50,6 +50,7 @@ def gateway_service(
         # The broker of `up` is on loopback, without TLS and SASL.
         "MODESTREAM_KAFKA_SECURITY": "null",
         AUDIT_LOG: set_here.get(AUDIT_LOG) or str(layout.audit_log),
+        IMPORTS: set_here.get(IMPORTS) or str(layout.data_dir / "imports"),
     }
 
     async def start() -> Child:
@@ -82,6 +83,7 @@ GATEWAY_STOP_S = 10.0
 """How long the gateway may take to end; it closes open streams after two seconds."""
 
 AUDIT_LOG = "MODESTREAM_GATEWAY_AUDIT_LOG"
+IMPORTS = "MODESTREAM_GATEWAY_IMPORTS"
 
 PROVIDER_KEY = "MODESTREAM_OPENAI_UPSTREAM_KEY_ENV"
 """Names the variable with the key of the provider."""

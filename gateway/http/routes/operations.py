@@ -8,9 +8,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATIONS, Http, Operation
 
-from gateway.http.calls import CALL_FOR, JSONAnswer, OperateCall, PathName, ReadCall, is_async
+from gateway.http.calls import CALL_FOR, JSONAnswer, OperateCall, PathName, ReadCall, WriteCall, is_async
+from gateway.http.limits import pieces_of
 from gateway.http.shapes import BodyReader, Shapes
 from gateway.service.calls import Call
+from gateway.service.imports import Asked
 from gateway.service.service import MemoryService
 
 POLL_AFTER_S = 1
@@ -20,6 +22,9 @@ RevisionNumber = Annotated[int | None, Query(ge=0, description="A revision; with
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 ACCEPTED: Mapping[int | str, dict[str, Any]] = {202: {"description": "It runs; `Location` has the address to ask."}}
+
+
+NOTHING: Mapping[str, Any] = {}
 
 
 def tagged(*tags: str) -> list[Operation[Any]]:
@@ -47,8 +52,31 @@ def job_routes(service: MemoryService) -> APIRouter:
         responses=dict(ACCEPTED),
     )
     async def get_job(call: ReadCall, job_id: PathName) -> Response:
-        result = await service.operations.result(call, job_id)
-        return _started(call, job_id) if result is None else JSONAnswer(result)
+        has_ended, result = await service.operations.result(call, job_id)
+        return JSONAnswer(result) if has_ended else _started(call, job_id, result)
+
+    return router
+
+
+def import_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
+    """Return the route that takes chats from elsewhere."""
+    router = APIRouter(tags=["jobs"])
+    content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    document = {**shapes.imported.openapi(), "requestBody": {"required": True, "content": content}}
+
+    @router.post(
+        "/v1/users/{user_id}/imports",
+        operation_id="import_export",
+        summary="Import chats from elsewhere: each message becomes a turn, once",
+        status_code=202,
+        responses=dict(ACCEPTED),
+        openapi_extra=document,
+    )
+    async def import_export(request: Request, call: WriteCall) -> JSONResponse:
+        scope, fields = shapes.imported.read(request)
+        asked = Asked(scope=scope, **{**fields, "mode_for": tuple(fields.get("mode_for") or ())})
+        job_id, counts = await service.imports.begin(call, asked, pieces_of(request))
+        return _started(call, job_id, counts)
 
     return router
 
@@ -99,7 +127,7 @@ def _add_route(
     )
 
 
-def _started(call: Call, job_id: str) -> JSONResponse:
+def _started(call: Call, job_id: str, progress: Mapping[str, Any] = NOTHING) -> JSONResponse:
     location = f"/v1/users/{quote(call.user_id, safe='')}/jobs/{quote(job_id, safe='')}"
     headers = {"Location": location, "Retry-After": str(POLL_AFTER_S)}
-    return JSONResponse({"job_id": job_id, "state": "running"}, 202, headers=headers)
+    return JSONResponse({"job_id": job_id, "state": "running", **progress}, 202, headers=headers)

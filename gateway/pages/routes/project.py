@@ -153,7 +153,8 @@ def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def started_run(view: View) -> Json:
         """Return the state of the run that the parameter `job` names."""
         job = view.query.get("job")
-        return {"job": job or None, "result": await service.operations.result(view.call(), job) if job else None}
+        has_ended, result = await service.operations.result(view.call(), job) if job else (False, {})
+        return {"job": job or None, "result": result if has_ended else None}
 
     return [
         Route(path, show, methods=["GET"]),

@@ -12,13 +12,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from modestream_client.arguments import ReportImport
+from modestream_client.operations import REPORT_IMPORT
+
+from agents.ports.commands import parse_arguments
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.changes import JOB_KINDS, Job
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.internal.job_history import StoredJob
 from schemas.messages.commands import Command
 from schemas.messages.records import Record
-from schemas.messages.replies import encode_error
+from schemas.messages.replies import SuccessReply, encode_error
 from schemas.scopes import Scope
 from streams.flow.job_log import JobLog
 from streams.flow.publisher import await_all
@@ -44,6 +48,10 @@ class JobRecorder:
         if job is None:
             return await self._handler(message, record, options)
         place = record.partition, message.scope.boundary
+        if job.progress is not None:
+            # It runs elsewhere, and tells here how far it is: what is answered is not its answer.
+            handled = await self._handler(message, record, options)
+            return replace(handled, pending_writes=[*handled.pending_writes, *self._jobs.report(*place, job)])
         begun = self._jobs.begin(*place, job) if self._begins else []
         try:
             handled = await self._handler(message, record, options)
@@ -62,13 +70,30 @@ class JobRecorder:
 
 
 def requested_job(command: Command, record: Record) -> StoredJob | None:
-    """Return the job that a command starts, None for other commands."""
+    """Return the job that a command starts, or reports about; None for other commands. Raises Rejected."""
+    if command.command == REPORT_IMPORT.name:
+        return _reported_import(command, record)
     if command.command not in JOB_KINDS:
         return None
     covers_all = command.arguments.get("all_projects") is True
     return _stored(
         f"{command.command}-{record.partition}-{record.offset}", command.scope, record, covers_all=covers_all
     )
+
+
+def _reported_import(command: Command, record: Record) -> StoredJob:
+    report = parse_arguments(ReportImport, command)
+    job = _stored(report.job_id, command.scope, record, covers_all=report.all_projects)
+    answer = None
+    if report.result is not None:
+        answer = SuccessReply(report.result).encode()
+    elif report.error is not None:
+        error = report.error
+        # What a client reports is a code of the contract, or one of HTTP alone.
+        answer = encode_error(Rejected(error.code, error.message, error.field))  # type: ignore[arg-type]
+    counts = report.model_dump(include={"read", "stored", "duplicate", "refused"})
+    reported = job.model_copy(update={"progress": counts})
+    return reported if answer is None else reported.answered(answer)
 
 
 def running_job(job: Job, record: Record) -> StoredJob:

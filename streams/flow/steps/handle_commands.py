@@ -10,7 +10,7 @@ user has declared; an earlier command that is redelivered afterwards is not carr
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS, REPORT_IMPORT
 
 from agents.commands.admit import DispatchCommands
 from agents.ports.commands import ResultBody, unknown_arguments
@@ -41,7 +41,7 @@ again; such turns are not affected."""
 COMMANDS_AFTER_TURNS = REVOKING_COMMANDS | {FORGET_COMMAND}
 """Commands whose changes are applied when all turns before them are."""
 
-REPEATABLE_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
+REPEATABLE_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS, REPORT_IMPORT.name})
 """Commands that declare nothing and change no memory: they may be repeated after the user was forgotten."""
 
 DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_category"})

@@ -1,0 +1,175 @@
+"""Publish what a reader has read: in order, a bounded number of turns under way, each until it is answered.
+
+Enters: entries, and what sends a turn. Leaves: a tally, whose counts only grow. Guaranteed: the tally counts what is
+settled, in the order of the export, so that an import which was interrupted goes on behind as many entries.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal
+
+from modestream_client.imports.reading import Entry, Json, Message, Problem
+
+WINDOW = 64
+"""Turns under way at once."""
+
+BATCH = 100
+"""Entries that are read at once, in a thread."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
+"""Pauses between attempts to send a turn."""
+
+PATIENCE_S = 900.0
+"""Seconds that a turn is sent again for, while the service is away."""
+
+MAX_IMPORT_PROBLEMS = 100
+"""Broken messages that the result of an import names (docs/contract.md)."""
+
+COUNTS = ("read", "stored", "duplicate", "refused")
+
+Outcome = Literal["stored", "duplicate", "forgotten"] | Problem
+
+
+class TryAgain(Exception):
+    """A turn was not answered, and may be sent again: the cause says why."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of an export so far. `forgotten` are turns that were forgotten before, and stay so."""
+
+    read: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    refused: int = 0
+    forgotten: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    read_after: str | None = None
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one entry."""
+        self.read += 1
+        if isinstance(outcome, Problem):
+            self.refused += 1
+            if len(self.problems) < MAX_IMPORT_PROBLEMS:
+                self.problems.append(outcome)
+        else:
+            setattr(self, outcome, getattr(self, outcome) + 1)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of the contract."""
+        return {name: getattr(self, name) for name in COUNTS}
+
+    def result(self) -> dict[str, Any]:
+        """Return the result of an import."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> "Tally":
+        """Return the tally of a result."""
+        return cls(**{**result, "problems": [Problem(**problem) for problem in result["problems"]]})
+
+
+Send = Callable[[Json, "int | str"], Awaitable[tuple[Outcome, str | None]]]
+"""Sends a turn, from a place of the export; returns what became of it, and its place in the log. Raises TryAgain."""
+
+Count = Callable[[Tally], None]
+"""Is told the tally whenever it has grown."""
+
+
+async def publish(
+    entries: AsyncIterator[Entry], send: Send, tally: Tally, count: Count | None = None, window: int = WINDOW
+) -> None:
+    """Publish the entries behind those that the tally has. Raises the cause of a TryAgain that does not end."""
+    settled_before = tally.read
+    under_way: deque[asyncio.Task[tuple[Outcome, str | None]]] = deque()
+
+    async def settle() -> None:
+        outcome, place = await under_way[0]
+        under_way.popleft()
+        tally.add(outcome)
+        tally.read_after = place or tally.read_after
+        if count is not None:
+            count(tally)
+
+    try:
+        async for entry in entries:
+            if settled_before:
+                settled_before -= 1
+                continue
+            under_way.append(asyncio.create_task(_settled(entry, send)))
+            while under_way and (len(under_way) >= window or under_way[0].done()):
+                await settle()
+        while under_way:
+            await settle()
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+
+async def _settled(entry: Entry, send: Send) -> tuple[Outcome, str | None]:
+    if isinstance(entry, Problem):
+        return entry, None
+    pause_s = FIRST_PAUSE_S
+    clock = asyncio.get_running_loop().time
+    ends = clock() + PATIENCE_S
+    while True:
+        try:
+            return await send(entry.turn, entry.place)
+        except TryAgain as again:
+            if clock() + pause_s > ends:
+                raise again.__cause__ or again from None
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+async def read_beside(entries: Iterator[Entry]) -> AsyncIterator[Entry]:
+    """Yield entries that are read in a thread, some at a time."""
+    while batch := await asyncio.to_thread(list, islice(entries, BATCH)):
+        for entry in batch:
+            yield entry
+
+
+class ModesFor:
+    """Which mode the messages of a part of an export get: `project:Foo=work`, `conversation:Old plans=journal`."""
+
+    KINDS = ("project", "conversation")
+
+    def __init__(self, rules: Iterable[str] = (), mode: str | None = None) -> None:
+        """`mode` is that of all other messages. Raises ValueError for a rule of another form."""
+        self._mode = mode
+        self._modes: dict[tuple[str, str], str] = {}
+        for rule in rules:
+            named, equals, chosen = rule.rpartition("=")
+            kind, colon, name = named.partition(":")
+            if not equals or not colon or kind not in self.KINDS or not name or not chosen:
+                raise ValueError(f"{rule[:80]!r} is not project:NAME=MODE or conversation:NAME=MODE")
+            self._modes[kind, name] = chosen
+
+    def applied(self, entry: Entry) -> Entry:
+        """Return an entry with its mode, unless it has one."""
+        if isinstance(entry, Problem) or entry.turn.get("mode") is not None:
+            return entry
+        names = entry.belongs_to
+        chosen = (self._modes.get((kind, name)) for kind in self.KINDS if (name := names.get(kind)) is not None)
+        mode = next(filter(None, chosen), self._mode)
+        return entry if mode is None else replace(entry, turn={**entry.turn, "mode": mode})
+
+
+def entry_line(entry: Entry) -> bytes:
+    """Return an entry as a line of JSON, for a reader in a process of its own."""
+    if isinstance(entry, Message):
+        fields: Json = {"place": entry.place, "turn": entry.turn, "belongs_to": entry.belongs_to}
+    else:
+        fields = asdict(entry)
+    return json.dumps(fields, ensure_ascii=False, default=float, separators=(",", ":")).encode() + b"\n"
+
+
+def entry_of(line: Mapping[str, Any]) -> Entry:
+    """Return the entry of such a line."""
+    return Message(**line) if "turn" in line else Problem(**line)

@@ -1,0 +1,424 @@
+"""Imports: an export is spooled to disk, read in a process of its own, and published turn by turn.
+
+Enters: a call, what is imported, and the pieces of a file. Leaves: the id of a job, about which any gateway can be
+asked, since the worker is told every few seconds how far it is. Guaranteed: a body that is not of its format is refused
+before anything is stored; what a file costs, in memory, time and disk, is bounded, and borne by its sender; a gateway
+with a folder for exports goes on after a restart where it was, and counts nothing twice but what was under way.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from modestream_client.imports import EXPECTED, FORMATS, Entry, Problem, zone_of
+from modestream_client.imports.publishing import ModesFor, Tally, TryAgain, entry_of, publish
+from modestream_client.operations import REPORT_IMPORT
+from modestream_client.records import build_record
+from pydantic_core import from_json, to_json
+
+from gateway.service.access import PROJECT
+from gateway.service.audit import audited
+from gateway.service.backend import Json
+from gateway.service.calls import Call, Caller
+from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.operations import Operations
+from gateway.service.turns import FORGOTTEN, Turn, Turns
+from schemas.failures import Rejected
+from schemas.messages.decoding import decode
+from schemas.messages.turns import Turn as TurnRecord
+from schemas.scope_models import bind_scope
+from schemas.scopes import Scope
+from schemas.state.policies import Grant
+
+log = logging.getLogger(__name__)
+
+MAX_EXPORT_BYTES = 256 * 1024 * 1024
+"""Bytes of an export (docs/contract.md)."""
+
+MAX_SPOOLED_BYTES, MAX_SPOOLED_OF_SENDER = 16 * MAX_EXPORT_BYTES, 4 * MAX_EXPORT_BYTES
+"""Bytes of exports on disk: in all, and of one caller."""
+
+PIECE_BYTES = 1024 * 1024
+"""Bytes that are written to disk at once."""
+
+AT_ONCE, AT_ONCE_OF_USER = 8, 3
+"""Imports that run at the same time; further ones wait."""
+
+MAX_ENTRY_BYTES = 80 * 1024 * 1024
+"""Bytes of an entry as the reading process prints it: a line of an export, with what is escaped."""
+
+LOOK_S = 60.0
+"""Seconds until a file is known to be of its format."""
+
+TURN_S, REPORT_S = 60.0, 20.0
+"""Seconds of one attempt to store a turn, and to report."""
+
+REPORT_EVERY_S = (0.3, 0.6, 1.0, 2.0)
+"""Pauses before the first reports; the last one holds from then on."""
+
+RETRIABLE = ("unavailable", "timeout", "too_many_requests")
+"""Codes of failures that pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is imported. `scope` has what the request names of it, without the user."""
+
+    format: str
+    scope: Json = field(default_factory=dict)
+    zone: str | None = None
+    mode: str | None = None
+    mode_for: tuple[str, ...] = ()
+
+    @property
+    def spans_projects(self) -> bool:
+        """True if its messages may be of any project of the user."""
+        return self.format == "jsonl" and PROJECT not in self.scope
+
+    def check(self) -> None:
+        """Raise Refused, `invalid_value`, for a format, a zone or a rule that is none."""
+        if self.format not in FORMATS:
+            raise Refused("invalid_value", f"give a format: {', '.join(FORMATS)}", "format")
+        for name, read in (("zone", lambda: zone_of(self.zone)), ("mode_for", lambda: ModesFor(self.mode_for))):
+            try:
+                read()
+            except ValueError as problem:
+                raise Refused("invalid_value", str(problem), name) from None
+
+
+@dataclass(slots=True)
+class _Job:
+    """An import on disk: its file, its caller, and how far it is."""
+
+    folder: Path
+    job_id: str
+    caller: Caller
+    user_id: str
+    request_id: str
+    asked: Asked
+    size: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def file(self) -> Path:
+        """The export."""
+        return self.folder / "export"
+
+    def call(self, wait_s: float) -> Call:
+        """Return a call of its caller."""
+        return Call.within(self.caller, self.user_id, wait_s, self.request_id)
+
+    def save(self) -> None:
+        """Write how far it is, at once or not at all."""
+        grants = self.caller.grants
+        caller = {
+            "name": self.caller.name,
+            "principal": self.caller.principal,
+            "own_user": self.caller.own_user,
+            "is_operator": self.caller.is_operator,
+            "grants": None if grants is None else [grant.model_dump(mode="json") for grant in grants],
+        }
+        about = {name: getattr(self, name) for name in ("job_id", "user_id", "request_id")}
+        state = {**about, "caller": caller, "asked": asdict(self.asked), "tally": self.tally.result()}
+        written = self.folder / "job.json.new"
+        written.write_bytes(to_json(state))
+        written.replace(self.folder / "job.json")
+
+    @classmethod
+    def saved_in(cls, folder: Path) -> "_Job":
+        """Read an import that was interrupted. Raises OSError, ValueError, KeyError or TypeError."""
+        state = from_json((folder / "job.json").read_bytes())
+        caller, asked = state["caller"], state["asked"]
+        grants = caller.pop("grants")
+        granted = None if grants is None else tuple(Grant.model_validate(grant, strict=False) for grant in grants)
+        return cls(
+            folder=folder,
+            caller=Caller(**caller, grants=granted),
+            asked=Asked(**{**asked, "mode_for": tuple(asked["mode_for"])}),
+            tally=Tally.of(state["tally"]),
+            **{name: state[name] for name in ("job_id", "user_id", "request_id")},
+        )
+
+
+class Imports:
+    """Imports of this gateway. `running` is entered as long as it serves."""
+
+    def __init__(self, turns: Turns, operations: Operations, scope: type[Scope], folder: Path | None = None) -> None:
+        """Without a `folder` exports lie in a temporary one, and nothing goes on after a restart."""
+        self._turns = turns
+        self._operations = operations
+        self._records = {"turn.v1": bind_scope(TurnRecord, scope)}
+        self._boundary = {*scope.boundary_fields}
+        self._folder = folder
+        self._own_folder: Path | None = None
+        self._spooled: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._of_user: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Go on with what an earlier gateway was importing; leave to a later one what is not done at the end."""
+        try:
+            for folder in sorted(self._folder.iterdir()) if self._folder is not None and self._folder.is_dir() else ():
+                self._resume(folder)
+            yield
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._own_folder is not None:
+                shutil.rmtree(self._own_folder, ignore_errors=True)
+
+    async def begin(self, call: Call, asked: Asked, pieces: AsyncIterable[bytes]) -> tuple[str, Json]:
+        """Take a file, and begin to import it; return the id of the job, and its counts. Raises Refused."""
+        asked.check()
+        job_id = f"import-{uuid.uuid4().hex}"
+        try:
+            folder = self._root() / job_id
+            folder.mkdir(mode=0o700)
+        except OSError as problem:
+            log.error("exports can't be kept: %s", problem)  # noqa: TRY400
+            raise Refused("unavailable", "this gateway has no room for exports", retry_after_s=RETRY_AFTER_S) from None
+        lock = _locked(folder)
+        job = _Job(folder, job_id, call.caller, call.user_id, call.request_id, asked)
+        try:
+            await self._spool(job, pieces)
+            await self._look(job)
+            await self._report(job)
+            job.save()
+        except BaseException:
+            self._remove(job, lock)
+            raise
+        self._start(job, lock)
+        return job_id, job.tally.counts()
+
+    def _root(self) -> Path:
+        if self._folder is not None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return self._folder
+        if self._own_folder is None:
+            self._own_folder = Path(tempfile.mkdtemp(prefix="modestream-imports-"))
+        return self._own_folder
+
+    async def _spool(self, job: _Job, pieces: AsyncIterable[bytes]) -> None:
+        """Write the file. Raises Refused."""
+        waiting: list[bytes] = []
+        size = pending = 0
+
+        def write() -> None:
+            with job.file.open("ab") as file:
+                file.writelines(waiting)
+
+        async for piece in pieces:
+            size, pending = size + len(piece), pending + len(piece)
+            if size > MAX_EXPORT_BYTES:
+                most = MAX_EXPORT_BYTES // 1024**2
+                raise Refused(
+                    "too_large", f"an export has at most {most} MiB here; the command line imports larger ones"
+                )
+            self._take_room(job, len(piece))
+            waiting.append(piece)
+            if pending >= PIECE_BYTES:
+                await asyncio.to_thread(write)
+                waiting, pending = [], 0
+        await asyncio.to_thread(write)
+
+    def _take_room(self, job: _Job, size: int) -> None:
+        of_caller = self._spooled.get(job.caller.name, 0) + size
+        if of_caller > MAX_SPOOLED_OF_SENDER or sum(self._spooled.values()) + size > MAX_SPOOLED_BYTES:
+            message = "too many exports are being imported: wait until some are done"
+            raise Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
+        self._spooled[job.caller.name] = of_caller
+        job.size += size
+
+    async def _look(self, job: _Job) -> None:
+        """Raise Refused, `invalid_value`, for a file that is not of its format."""
+        try:
+            async with asyncio.timeout(LOOK_S), _lines_of(job) as lines:
+                first = await anext(lines, None)
+        except (TimeoutError, ValueError):
+            first = None
+        if first is None or "refused" in first:
+            why = f"this is no {EXPECTED[job.asked.format]}" if first is None else first["refused"]  # type: ignore[index]
+            raise Refused("invalid_value", why, "format")
+
+    def _start(self, job: _Job, lock: int) -> None:
+        task = asyncio.create_task(self._run(job, lock))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _resume(self, folder: Path) -> None:
+        lock = None
+        try:
+            if (lock := _locked(folder)) is None:
+                return
+            job = _Job.saved_in(folder)
+            job.size = job.file.stat().st_size
+            self._spooled[job.caller.name] = self._spooled.get(job.caller.name, 0) + job.size
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            log.warning("an export that was not taken whole is removed: %s", type(problem).__name__)
+            shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+            return
+        log.info("the import %s goes on behind %d messages", job.job_id, job.tally.read)
+        self._start(job, lock)
+
+    def _remove(self, job: _Job, lock: int | None) -> None:
+        self._spooled[job.caller.name] = self._spooled.get(job.caller.name, 0) - job.size
+        if self._spooled[job.caller.name] <= 0:
+            del self._spooled[job.caller.name]
+        shutil.rmtree(job.folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+    async def _run(self, job: _Job, lock: int) -> None:
+        """Import a file to its end, and report that; a cancelled one stays on disk."""
+        of_user = self._of_user.setdefault(job.user_id, asyncio.Semaphore(AT_ONCE_OF_USER))
+        outcome: Json
+        reporting = asyncio.create_task(self._report_regularly(job))
+        try:
+            async with of_user, self._at_once:
+                with audited(job.call(TURN_S), "import", job.asked.scope, format=job.asked.format) as counts:
+                    outcome = await self._publish(job)
+                    counts.update(job.tally.counts())
+        except asyncio.CancelledError:
+            reporting.cancel()
+            job.save()
+            os.close(lock)
+            raise
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+        await self._report_end(job, outcome)
+        self._remove(job, lock)
+
+    async def _publish(self, job: _Job) -> Json:
+        """Publish the entries; return how the report of the end says so."""
+        modes = ModesFor(job.asked.mode_for, job.asked.mode)
+
+        async def entries() -> AsyncGenerator[Entry]:
+            async with _lines_of(job) as lines:
+                is_whole = False
+                async for line in lines:
+                    is_whole = is_whole or "is_whole" in line
+                    if "place" in line:
+                        yield modes.applied(entry_of(line))
+            if not is_whole:
+                message = "reading the file took more memory or time than an import may take: the rest was not read"
+                yield Problem("the rest of the file", "too_large", message)
+
+        async def send(turn: Json, place: int | str) -> Any:
+            return await self._send(job, turn, place)
+
+        try:
+            await publish(entries(), send, job.tally)
+        except Refused as refused:
+            return {"error": {"code": refused.code, "message": refused.message, "field": refused.field}}
+        except Exception as defect:
+            log.exception("the import %s failed", job.job_id, exc_info=defect)
+            return {"error": {"code": "internal", "message": "the import failed; the gateway's log has the reason"}}
+        return {"result": {**job.tally.result(), "job_id": job.job_id}}
+
+    async def _send(self, job: _Job, turn: Json, place: int | str) -> tuple[Any, str | None]:
+        """Store a turn. Raises TryAgain."""
+        stated = turn.get("scope") or {}
+        scope = {name: value for name, value in stated.items() if name not in self._boundary} | job.asked.scope
+        turn = {name: value for name, value in turn.items() if name != "scope"}
+        call = job.call(TURN_S)
+        try:
+            # Checked here, so that a broken message is no dead letter.
+            checked = {**scope, **dict.fromkeys(self._boundary, "checked")}
+            decode(to_json(build_record("turn.v1", **{**turn, "scope": checked})), self._records)
+            stored = await self._turns.add(call, Turn(scope, turn))
+        except Rejected as error:
+            return Problem(place, error.code, error.message, error.field or None), None
+        except Refused as refused:
+            if refused.code in RETRIABLE:
+                raise TryAgain from refused
+            return Problem(place, refused.code, refused.message, refused.field), None
+        body = stored.body
+        if any(warning["code"] == FORGOTTEN for warning in body["warnings"]):
+            return "forgotten", body["read_after"]
+        return "duplicate" if body["duplicate"] else "stored", body["read_after"]
+
+    async def _report_regularly(self, job: _Job) -> None:
+        pauses = iter(REPORT_EVERY_S)
+        pause_s = 0.0
+        while True:
+            pause_s = next(pauses, pause_s)
+            await asyncio.sleep(pause_s)
+            # Also where nothing has changed: it says that the import goes on.
+            with suppress(Refused):
+                job.save()
+                await self._report(job)
+
+    async def _report(self, job: _Job, **end: Any) -> None:
+        """Tell the worker how far an import is. Raises Refused."""
+        fields = {"job_id": job.job_id, **job.tally.counts(), "all_projects": job.asked.spans_projects, **end}
+        await self._operations.run(REPORT_IMPORT, job.call(REPORT_S), job.asked.scope, fields)
+
+    async def _report_end(self, job: _Job, outcome: Json) -> None:
+        """Tell the worker how an import has ended, as soon as it listens."""
+        pause_s = 1.0
+        while True:
+            try:
+                await self._report(job, **outcome)
+            except Refused as refused:
+                if refused.code not in RETRIABLE:
+                    log.warning("the end of the import %s could not be reported: %s", job.job_id, refused.code)
+                    return
+            else:
+                return
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, 30.0)
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a job's folder for this process; None if another one has it. Raises OSError."""
+    descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@asynccontextmanager
+async def _lines_of(job: _Job) -> AsyncGenerator[AsyncGenerator[Mapping[str, Any]]]:
+    """Read the file in a process of its own; it ends with the block."""
+    command = [sys.executable, "-m", "modestream_client.imports", job.asked.format, str(job.file)]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        *([job.asked.zone] if job.asked.zone else []),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=MAX_ENTRY_BYTES,
+    )
+    assert process.stdout is not None
+    output = process.stdout
+
+    async def lines() -> AsyncGenerator[Mapping[str, Any]]:
+        while line := await output.readline():
+            if not line.endswith(b"\n"):
+                return
+            yield from_json(line)
+
+    try:
+        yield lines()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
