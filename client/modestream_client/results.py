@@ -328,6 +328,30 @@ class FinishedRefresh(BaseModel, frozen=True):
     changed: tuple[str, ...] = ()
 
 
+class ImportProblem(BaseModel, frozen=True):
+    """A message of an export that is no turn. `place` is the number of its line, from 1, or its id in the export."""
+
+    place: int | str
+    code: str
+    message: str
+    field: str | None = None
+
+
+class Imported(BaseModel, frozen=True):
+    """What became of the messages of an export: stored, there already, or refused; the first 100 refused ones by place.
+
+    `forgotten` were forgotten earlier, and stay so. `read_after` is the place of the last turn; None without one.
+    """
+
+    read: int
+    stored: int
+    duplicate: int
+    refused: int
+    forgotten: int = 0
+    problems: tuple[ImportProblem, ...] = ()
+    read_after: str | None = None
+
+
 class Forgotten(BaseModel):
     """How many memories were forgotten."""
 

@@ -190,6 +190,7 @@ class SyncMemoryCalls(SyncSession):
     answer = without_await(MemoryCalls.answer)
     answer_stream = iterated(MemoryCalls.answer_stream)
     remember = without_await(MemoryCalls.remember)
+    import_export = without_await(MemoryCalls.import_export)
     get_memory = without_await(MemoryCalls.get_memory)
     set_memory_mode = without_await(MemoryCalls.set_memory_mode)
     set_memory_modes = without_await(MemoryCalls.set_memory_modes)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from modestream_client.imports import EXPECTED, FORMATS, Entry, Problem, zone_of
-from modestream_client.imports.publishing import ModesFor, Tally, TryAgain, entry_of, publish
+from modestream_client.imports.publishing import RETRIABLE, ModesFor, Tally, TryAgain, publish
+from modestream_client.imports.reading import entry_of
 from modestream_client.operations import REPORT_IMPORT
 from modestream_client.records import build_record
 from pydantic_core import from_json, to_json
@@ -65,9 +66,6 @@ TURN_S, REPORT_S = 60.0, 20.0
 
 REPORT_EVERY_S = (0.3, 0.6, 1.0, 2.0)
 """Pauses before the first reports; the last one holds from then on."""
-
-RETRIABLE = ("unavailable", "timeout", "too_many_requests")
-"""Codes of failures that pass."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,24 @@
 """Write turns; look at single memories, move them, correct them, forget."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import BaseModel
 
 from modestream_client import operations as rows
-from modestream_client.answers import Remembered, parse_as, remembered_of
+from modestream_client.answers import Json, Remembered, parse_as, remembered_of
 from modestream_client.calls.session import CallOptions, Session, UserId
 from modestream_client.hits import WholeMemory
 from modestream_client.records import TURNS_TOPIC, build_record
+from modestream_client.results import Imported
 from modestream_client.vocabulary import InteractionMode, Role
+
+if TYPE_CHECKING:
+    from modestream_client.imports import ExportFormat
+    from modestream_client.imports.publishing import Outcome, Tally
 
 
 class _Moved(BaseModel):
@@ -114,6 +121,61 @@ class WritingCalls(Session):
             TURNS_TOPIC, turn, principal=principal, timeout=timeout, deadline=False
         )
         return remembered_of(reply, place)
+
+    async def import_export(
+        self,
+        path: str | PathLike[str],
+        format: "ExportFormat",  # noqa: A002 - its name in the contract
+        *,
+        zone: str | None = None,
+        mode: str | None = None,
+        mode_for: Sequence[str] = (),
+        user_id: UserId | None = None,
+        project_id: str | None = None,
+        principal: str | None = None,
+        tally: "Tally | None" = None,
+        on_progress: "Callable[[Tally], None] | None" = None,
+    ) -> Imported:
+        """Publish the messages of a chat export as turns, each once; return what became of them.
+
+        The same export again, or a later one of the same chats, stores nothing twice. Needs the extra `imports` where
+        the format is JSON. A turn that is not answered is sent again for 15 minutes; then the error is raised, and the
+        call again goes on. Raises ValueError for a file that is not of the format.
+
+        Parameters
+        ----------
+        path
+            The file, as the product has exported it: zips as they are.
+        format
+            `chatgpt`, `claude`, `claude-code`, `codex`, `slack`, `whatsapp`, `telegram`, `mbox`, `jsonl` or `mem0`.
+        zone
+            The time zone of times without one, such as `Europe/Berlin`; default: UTC.
+        mode, mode_for
+            The mode of all messages; of a part, such as `project:Foo=work` or `conversation:Old plans=journal`.
+        tally
+            That of an import which was interrupted: it goes on behind as many messages.
+        on_progress
+            Called with the tally whenever it has grown.
+        """
+        from modestream_client.imports import publishing, read_export, zone_of  # noqa: PLC0415 - needed here alone
+
+        scope = self._scope(user_id, project_id)
+        # Lines of `jsonl` keep their own project, unless one is named here.
+        fixed = scope if project_id is not None else {name: scope[name] for name in (*self._boundary, *self._further)}
+        modes = publishing.ModesFor(mode_for, mode)
+
+        async def send(turn: Json, place: int | str) -> "tuple[Outcome, str | None]":
+            record = {"schema": "turn.v1", **turn, "scope": {**scope, **(turn.get("scope") or {}), **fixed}}
+            request = self._transport.request(
+                TURNS_TOPIC, record, principal=principal, timeout=publishing.TURN_TIMEOUT_S, deadline=False
+            )
+            return await publishing.outcome_of(request, place)
+
+        tally = tally or publishing.Tally()
+        with Path(path).open("rb") as source:  # noqa: ASYNC230 - opened here, read in a thread
+            entries = map(modes.applied, read_export(source, format, zone_of(zone)))
+            await publishing.publish(publishing.read_beside(entries), send, tally, on_progress)
+        return Imported.model_validate(tally.result())
 
     async def get_memory(self, memory_id: str, **options: Unpack[CallOptions]) -> WholeMemory:
         """Return the whole record of a memory of this project, with evidence and versions.

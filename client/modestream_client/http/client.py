@@ -11,21 +11,49 @@ of concurrent calls and users.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import httpx
 
-from modestream_client.answers import Reply, unreadable_reply
+from modestream_client.answers import Reply, parse_as, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from modestream_client.http.routes import Route, compose, failure_of, read_events, reply_of_answer, route_of
+from modestream_client.http.routes import (
+    Route,
+    compose,
+    encode_segment,
+    failure_of,
+    read_events,
+    reply_of_answer,
+    route_of,
+)
+from modestream_client.operations import USER
 from modestream_client.records import TURNS_TOPIC, Written
-from modestream_client.sync import SyncMemoryCalls, constructed_as
+from modestream_client.results import Imported
+from modestream_client.sync import SyncMemoryCalls, constructed_as, without_await
 from modestream_client.transport import OWN_WRITES, HeadersOf, Json, OnPartial, ReadAfter
+
+if TYPE_CHECKING:
+    from modestream_client.imports import ExportFormat
+    from modestream_client.imports.publishing import Tally
+
+MAX_EXPORT_BYTES = 256 * 1024 * 1024
+"""Bytes of an export that the gateway takes (docs/contract.md)."""
+
+PIECE_BYTES = 256 * 1024
+"""Bytes of an export that are read at once."""
+
+PATIENCE_S = 900.0
+"""Seconds that an import is asked for, while the gateway or the service is away."""
+
+OUTAGES = (429, 502, 503, 504)
+"""Statuses of a gateway that can't answer for the moment."""
 
 MAX_WAIT_S = 60.0
 """The longest `Prefer: wait` of the gateway."""
@@ -136,6 +164,33 @@ class HttpTransport:
         self._last_turn[user] = max(place, self._last_turn.get(user, place))
         return reply, place
 
+    async def import_file(self, user_id: str, query: Json, file: IO[bytes], on_answer: Callable[[Json], None]) -> Reply:
+        """Send an export, and wait until it is imported; every answer about that is told.
+
+        Raises what `request` does; an outage is waited out for `PATIENCE_S`.
+        """
+        pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+
+        async def body() -> AsyncIterator[bytes]:
+            while piece := await asyncio.to_thread(next, pieces, b""):
+                yield piece
+
+        path = f"{USER.format(user_id=encode_segment(user_id))}/imports"
+        answer = await self._send(
+            Route("POST", path, query=query), {"Content-Type": "application/octet-stream"}, body()
+        )
+        clock = asyncio.get_running_loop().time
+        ends = clock() + PATIENCE_S
+        while True:
+            if answer.status_code == httpx.codes.ACCEPTED:
+                on_answer(answer.json())
+                job, ends = httpx.URL(answer.headers["location"]).raw_path.decode("ascii"), clock() + PATIENCE_S
+            elif answer.status_code not in OUTAGES or clock() > ends or answer.request.method == "POST":
+                return _reply(answer, {})
+            await asyncio.sleep(POLL_INTERVAL_S)
+            with suppress(MemoryUnreachable):
+                answer = await self._send(Route("GET", job), {})
+
     async def _ask(self, record: Json, limit: float) -> Reply:
         route = route_of(record, self._boundary)
         is_begun = route.runs_long and limit > MAX_WAIT_S
@@ -166,11 +221,19 @@ class HttpTransport:
                 return _reply(answer, record)
             return await read_events(answer.aiter_lines(), on_partial, record)
 
-    async def _send(self, route: Route, headers: Mapping[str, str]) -> httpx.Response:
+    async def _send(
+        self, route: Route, headers: Mapping[str, str], content: AsyncIterator[bytes] | None = None
+    ) -> httpx.Response:
         every = self._every_header(headers)
         async with self._reaching() as client:
             return await client.request(
-                route.method, self._url + route.path, params=route.query, json=route.body, headers=every, timeout=None
+                route.method,
+                self._url + route.path,
+                params=route.query,
+                json=route.body,
+                content=content,
+                headers=every,
+                timeout=None,
             )
 
     def _every_header(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -250,8 +313,48 @@ class HttpMemoryClient(MemoryCalls):
         client: httpx.AsyncClient | None = None,
     ) -> None:
         fields = BoundaryFields(boundary)
-        transport = HttpTransport(url, key, timeout, headers, client, fields)
-        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+        self._http = HttpTransport(url, key, timeout, headers, client, fields)
+        super().__init__(self._http, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+
+    async def import_export(
+        self,
+        path: str | PathLike[str],
+        format: "ExportFormat",  # noqa: A002 - its name in the contract
+        *,
+        zone: str | None = None,
+        mode: str | None = None,
+        mode_for: Sequence[str] = (),
+        user_id: UserId | None = None,
+        project_id: str | None = None,
+        principal: str | None = None,
+        tally: "Tally | None" = None,
+        on_progress: "Callable[[Tally], None] | None" = None,
+    ) -> Imported:
+        """Import an export as `MemoryClient` does.
+
+        The gateway reads a file of up to 256 MiB; a larger one is read here, and sent turn by turn.
+        """
+        from modestream_client.imports.publishing import COUNTS, Tally  # noqa: PLC0415 - needed here alone
+
+        if principal is not None or tally is not None or Path(path).stat().st_size > MAX_EXPORT_BYTES:  # noqa: ASYNC240 - a local file
+            return await super().import_export(
+                path, format, zone=zone, mode=mode, mode_for=mode_for, user_id=user_id, project_id=project_id,
+                principal=principal, tally=tally, on_progress=on_progress,
+            )  # fmt: skip
+        scope = self._boundary.others(self._scope(user_id, project_id))
+        if project_id is None and format == "jsonl":
+            # Lines keep their own project, unless one is named here.
+            del scope["project_id"]
+        asked = {"format": format, "zone": zone, "mode": mode, "mode_for": [*mode_for] or None}
+        query = {**scope, **{name: value for name, value in asked.items() if value is not None}}
+
+        def tell(answer: Json) -> None:
+            if on_progress is not None:
+                on_progress(Tally(**{name: answer[name] for name in COUNTS}))
+
+        with Path(path).open("rb") as file:  # noqa: ASYNC230 - opened here, read in a thread
+            reply = await self._http.import_file(self._users(user_id)[0], query, file, tell)
+        return parse_as(Imported, reply.result)
 
 
 class SyncHttpMemoryClient(SyncMemoryCalls):
@@ -263,3 +366,5 @@ class SyncHttpMemoryClient(SyncMemoryCalls):
 
     @constructed_as(HttpMemoryClient)
     def __init__(self) -> None: ...
+
+    import_export = without_await(HttpMemoryClient.import_export)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from modestream_client.imports import ExportFormat, NotOfFormat, read_export, zone_of
-from modestream_client.imports.publishing import entry_line
+from modestream_client.imports.reading import entry_line
 
 MAX_MEMORY_BYTES = 2 * 1024**3
 MAX_CPU_S = 1800

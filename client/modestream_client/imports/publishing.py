@@ -5,14 +5,16 @@ settled, in the order of the export, so that an import which was interrupted goe
 """
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal
 
-from modestream_client.imports.reading import Entry, Json, Message, Problem
+from modestream_client.answers import Reply
+from modestream_client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
+from modestream_client.imports.reading import Entry, Json, Problem
+from modestream_client.records import Written
 
 WINDOW = 64
 """Turns under way at once."""
@@ -128,6 +130,27 @@ async def _settled(entry: Entry, send: Send) -> tuple[Outcome, str | None]:
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
+RETRIABLE = ("unavailable", "timeout", "too_many_requests")
+"""Codes of failures that pass."""
+
+TURN_TIMEOUT_S = 60.0
+
+
+async def outcome_of(request: Awaitable[tuple[Reply, Written | None]], place: int | str) -> tuple[Outcome, str | None]:
+    """Return what became of a turn that a client sends. Raises TryAgain, and other errors of the client."""
+    try:
+        reply, written = await request
+    except (MemoryTimeout, MemoryUnreachable) as failure:
+        raise TryAgain from failure
+    except MemoryServiceError as error:
+        if error.code in RETRIABLE:
+            raise TryAgain from error
+        return Problem(place, error.code, error.message, error.field), None
+    is_forgotten = any(warning.code == "forgotten" for warning in reply.warnings)
+    outcome: Outcome = "forgotten" if is_forgotten else "duplicate" if reply.result.get("duplicate") else "stored"
+    return outcome, written and written.read_after
+
+
 async def read_beside(entries: Iterator[Entry]) -> AsyncIterator[Entry]:
     """Yield entries that are read in a thread, some at a time."""
     while batch := await asyncio.to_thread(list, islice(entries, BATCH)):
@@ -159,17 +182,3 @@ class ModesFor:
         chosen = (self._modes.get((kind, name)) for kind in self.KINDS if (name := names.get(kind)) is not None)
         mode = next(filter(None, chosen), self._mode)
         return entry if mode is None else replace(entry, turn={**entry.turn, "mode": mode})
-
-
-def entry_line(entry: Entry) -> bytes:
-    """Return an entry as a line of JSON, for a reader in a process of its own."""
-    if isinstance(entry, Message):
-        fields: Json = {"place": entry.place, "turn": entry.turn, "belongs_to": entry.belongs_to}
-    else:
-        fields = asdict(entry)
-    return json.dumps(fields, ensure_ascii=False, default=float, separators=(",", ":")).encode() + b"\n"
-
-
-def entry_of(line: Mapping[str, Any]) -> Entry:
-    """Return the entry of such a line."""
-    return Message(**line) if "turn" in line else Problem(**line)

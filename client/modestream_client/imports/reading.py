@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import IO, Any
@@ -84,6 +84,20 @@ NOT_A_MESSAGE = _NotAMessage()
 
 Entry = Message | Problem
 Found = Message | Problem | _NotAMessage
+
+
+def entry_line(entry: Entry) -> bytes:
+    """Return an entry as a line of JSON, for a reader in a process of its own."""
+    if isinstance(entry, Message):
+        fields: Json = {"place": entry.place, "turn": entry.turn, "belongs_to": entry.belongs_to}
+    else:
+        fields = asdict(entry)
+    return json.dumps(fields, ensure_ascii=False, default=float, separators=(",", ":")).encode() + b"\n"
+
+
+def entry_of(line: Mapping[str, Any]) -> Entry:
+    """Return the entry of such a line."""
+    return Message(**line) if "turn" in line else Problem(**line)
 
 
 class BrokenMessage(ValueError):
