@@ -242,12 +242,16 @@ LINKS = (
     *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh")
       for link in _links(f"run_{name}", "202", JOB, "get_job")),
     *_links("consolidate", "202", JOB, "get_job"),
+    *_links("import_export", "202", JOB, "get_job"),
 )  # fmt: skip
 """In the order of the document."""
 
 
 STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
 """Operations whose answers are no JSON object."""
+
+ALWAYS_LATER = ("import_export",)
+"""Operations that are never answered with their result."""
 
 DOCUMENT_PATH = "/openapi.json"
 
@@ -321,7 +325,7 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
         responses["200"] = _answer("Nothing new was stored.", either)
     elif name in STREAMED:
         responses["200"] = {"description": "A stream.", "content": {STREAMED[name]: {"schema": {"type": "string"}}}}
-    else:
+    elif name not in ALWAYS_LATER:
         responses["200"] = _answer("The result.", _schema(ANSWERS.get(name, AnyResult).__name__))
     if name == "answer":
         responses["200"]["content"] |= {"text/event-stream": {"schema": {"type": "string"}}}

@@ -251,7 +251,7 @@ class Imports:
             why = f"this is no {EXPECTED[job.asked.format]}" if first is None else first["refused"]  # type: ignore[index]
             raise Refused("invalid_value", why, "format")
 
-    def _start(self, job: _Job, lock: int) -> None:
+    def _start(self, job: _Job, lock: int | None) -> None:
         task = asyncio.create_task(self._run(job, lock))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -281,7 +281,7 @@ class Imports:
         if lock is not None:
             os.close(lock)
 
-    async def _run(self, job: _Job, lock: int) -> None:
+    async def _run(self, job: _Job, lock: int | None) -> None:
         """Import a file to its end, and report that; a cancelled one stays on disk."""
         of_user = self._of_user.setdefault(job.user_id, asyncio.Semaphore(AT_ONCE_OF_USER))
         outcome: Json
@@ -294,7 +294,8 @@ class Imports:
         except asyncio.CancelledError:
             reporting.cancel()
             job.save()
-            os.close(lock)
+            if lock is not None:
+                os.close(lock)
             raise
         reporting.cancel()
         await asyncio.gather(reporting, return_exceptions=True)

@@ -24,6 +24,7 @@ class SharedHttpClient(HttpMemoryClient):
     """A client over a transport that is open already, so that one gateway serves clients of many users."""
 
     def __init__(self, transport: HttpTransport, user_id: str) -> None:
+        self._http = transport
         MemoryCalls.__init__(self, transport, user_id=user_id)
 
 

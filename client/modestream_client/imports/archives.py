@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from email import policy
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from email.utils import parseaddr, parsedate_to_datetime
 from html.parser import HTMLParser
@@ -85,29 +85,23 @@ def read_mem0(source: IO[bytes]) -> Iterator[Found]:
 
 
 def _mem0_memory(place: str, memory: Json) -> Found:
-    own = memory.get("metadata") if isinstance(memory.get("metadata"), dict) else {}
-    run, agent, role = memory.get("run_id"), memory.get("agent_id"), memory.get("role")
+    stated = memory.get("metadata")
+    metadata = stated if isinstance(stated, dict) and _depth(stated) < MAX_METADATA_DEPTH else {}
+    run, agent, role, actor = (memory.get(name) for name in ("run_id", "agent_id", "role", "actor_id"))
     return message(
         place,
         turn_id=text_of(memory.get("id"), "the id"),
         conversation_id=str(run or agent or "mem0"),
         role=role if role in ("user", "assistant", "system", "tool") else "user",
-        speaker=memory.get("actor_id") if isinstance(memory.get("actor_id"), str) else None,
+        speaker=actor if isinstance(actor, str) else None,
         content=text_of(memory.get("memory"), "the memory"),
         occurred_at=moment_of(memory.get("created_at")),
         belongs_to={"project": memory.get("app_id"), "conversation": run},
-        **{name: value for name, value in (own or {}).items() if name not in MESSAGE_FIELDS and _depth(value) < 32},
-        **({} if "source" in (own or {}) else {"source": "mem0"}),
-        **(
-            {"categories": memory["categories"]} if memory.get("categories") and "categories" not in (own or {}) else {}
-        ),
+        metadata={"source": "mem0", "categories": memory.get("categories"), **metadata},
     )
 
 
-MESSAGE_FIELDS = frozenset(
-    {"place", "turn_id", "conversation_id", "role", "content", "occurred_at", "speaker", "resources", "belongs_to"}
-)
-"""Names that metadata can't have here."""
+MAX_METADATA_DEPTH = 32
 
 FROM_LINE = re.compile(rb"From \S+.* \d{4}\s*$|From - |From MAILER-DAEMON")
 QUOTED_FROM = re.compile(rb">+From ")
@@ -159,7 +153,10 @@ IDS = re.compile(r"<([^<>\s]+)>")
 def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
     mail = BytesParser(policy=policy.default).parsebytes(raw)
     assert isinstance(mail, EmailMessage)
-    header = lambda name: str(mail.get(name, ""))  # noqa: E731
+
+    def header(name: str) -> str:
+        return str(mail.get(name, ""))
+
     stated = IDS.search(header("Message-ID"))
     name, address = parseaddr(header("From"))
     if not address and stated is None:
@@ -187,9 +184,7 @@ def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
         occurred_at=at if at.tzinfo else moment_of(at.isoformat()),
         resources=resources,
         belongs_to={"conversation": subject},
-        source="mail",
-        subject=subject or None,
-        address=address or None,
+        metadata={"source": "mail", "subject": subject or None, "address": address or None},
     )
 
 
@@ -213,7 +208,7 @@ def _mail_content(mail: EmailMessage, key: str) -> tuple[str, list[Json]]:
     return _without_quotes(words), resources
 
 
-def _decoded(part: EmailMessage) -> str:
+def _decoded(part: MIMEPart) -> str:
     """Return the text of a part, whatever encoding it claims to have."""
     raw = part.get_payload(decode=True)
     if not isinstance(raw, bytes):

@@ -129,8 +129,7 @@ def _chatgpt_message(talk: Json, talk_id: str, node_id: str, node: Json) -> Foun
         occurred_at=seconds(at) if at is not None else None,
         resources=resources,
         belongs_to={"project": project, "conversation": talk.get("title")},
-        source="chatgpt",
-        title=talk.get("title"),
+        metadata={"source": "chatgpt", "title": talk.get("title")},
     )
 
 
@@ -180,8 +179,7 @@ def _claude_message(talk: Json, talk_id: str, place: str, told: Json) -> Iterato
             "project": project.get("name") if isinstance(project, dict) else None,
             "conversation": talk.get("name"),
         },
-        "source": "claude",
-        "title": talk.get("name") or None,
+        "metadata": {"source": "claude", "title": talk.get("name") or None},
     }
     blocks = list(dicts(told.get("content")))
     for block in blocks:
@@ -248,8 +246,7 @@ def _claude_code_line(number: int, line: Json) -> Iterator[Found]:
         "conversation_id": text_of(line.get("sessionId"), "the session"),
         "occurred_at": moment_of(line.get("timestamp")),
         "belongs_to": {"project": str(line.get("cwd") or "").rstrip("/").rpartition("/")[2] or None},
-        "source": "claude-code",
-        "directory": line.get("cwd"),
+        "metadata": {"source": "claude-code", "directory": line.get("cwd")},
     }
     content = told.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(dicts(content))
@@ -342,7 +339,7 @@ def _codex_item(
         occurred_at=at,
         resources=[resource(f"codex:{turn_id}/image-{index}", kind) for index, kind in enumerate(images, 1)],
         belongs_to={"project": project},
-        source="codex",
+        metadata={"source": "codex"},
     )
 
 

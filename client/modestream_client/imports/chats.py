@@ -17,6 +17,7 @@ from modestream_client.imports.reading import (
     Found,
     Json,
     Problem,
+    Source,
     TooLarge,
     broken,
     dicts,
@@ -135,9 +136,7 @@ def _slack_message(place: str, told: Json, channel: _Channel) -> Found:
         occurred_at=seconds(ts),
         resources=resources,
         belongs_to={"project": channel.name, "conversation": channel.name},
-        source="slack",
-        channel=channel.name,
-        thread=thread if thread != ts else None,
+        metadata={"source": "slack", "channel": channel.name, "thread": thread if thread != ts else None},
     )
 
 
@@ -214,7 +213,7 @@ def read_whatsapp(source: IO[bytes], zone: tzinfo) -> Iterator[Found]:
         break
 
 
-def _heads(source: IO[bytes]) -> Iterator[tuple[_Head | None, str]]:
+def _heads(source: Source) -> Iterator[tuple[_Head | None, str]]:
     """Yield the lines, each with its head if it begins a message."""
     for number, line in lines(source):
         text = "" if isinstance(line, TooLarge) else line.decode("utf-8", "replace")
@@ -238,7 +237,7 @@ def _heads(source: IO[bytes]) -> Iterator[tuple[_Head | None, str]]:
         yield _Head(number, numbers, time, stamp, who), said
 
 
-def _date_order(source: IO[bytes]) -> tuple[int, int, int] | None:
+def _date_order(source: Source) -> tuple[int, int, int] | None:
     """Return the places of year, month and day in the dates; None if no line begins a message."""
     orders = {"day": (2, 1, 0), "month": (2, 0, 1)}
     last: dict[str, tuple[int, ...]] = {}
@@ -261,7 +260,7 @@ def _date_order(source: IO[bytes]) -> tuple[int, int, int] | None:
     return orders["month"] if backwards["month"] < backwards["day"] else orders["day"]
 
 
-def _whatsapp_messages(source: IO[bytes]) -> Iterator[tuple[_Head, str]]:
+def _whatsapp_messages(source: Source) -> Iterator[tuple[_Head, str]]:
     """Yield each message with all of its lines, and notices."""
     head: _Head | None = None
     text: list[str] = []
@@ -315,7 +314,7 @@ def _whatsapp_message(
         content=text.strip("\u200e "),
         occurred_at=at,
         resources=resources,
-        source="whatsapp",
+        metadata={"source": "whatsapp"},
     )
 
 
@@ -385,9 +384,7 @@ def _telegram_message(place: str, told: Json, chat: Json, me: object, zone: tzin
         occurred_at=at,
         resources=resources,
         belongs_to={"project": chat.get("name"), "conversation": chat.get("name")},
-        source="telegram",
-        chat=chat.get("name"),
-        forwarded_from=told.get("forwarded_from"),
+        metadata={"source": "telegram", "chat": chat.get("name"), "forwarded_from": told.get("forwarded_from")},
     )
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 Json = dict[str, Any]
 
@@ -48,6 +48,18 @@ MAX_PROBLEMS_BEFORE_A_MESSAGE = 100
 """A file that begins with more broken messages than this is not of the format."""
 
 MAX_SHOWN_CHARS = 200
+
+
+class Source(Protocol):
+    """What readers need of a file."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read on."""
+        ...
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Read to the end of the line."""
+        ...
 
 
 class NotOfFormat(ValueError):
@@ -171,7 +183,7 @@ def _parts(message: Message) -> Iterator[Message]:
 
 def _cut_resources(resources: Iterable[Json]) -> Iterator[Json]:
     for resource in resources:
-        texts = list(cut(resource.get("text") or "")) or [None]
+        texts: list[str | None] = [*cut(resource.get("text") or "")] or [None]
         for number, text in enumerate(texts):
             uri = resource["uri"] if not number else f"{resource['uri']}#part-{number + 1}"
             yield {**resource, "uri": uri, "text": text}
@@ -200,7 +212,7 @@ def message(
     speaker: str | None = None,
     resources: Iterable[Json] = (),
     belongs_to: Mapping[str, str | None] | None = None,
-    **metadata: object,
+    metadata: Mapping[str, object] | None = None,
 ) -> Found:
     """Return a turn; one without words has what its resources are as its content, one with neither is no message."""
     kept = list(resources)
@@ -215,7 +227,7 @@ def message(
         "content": text,
         "occurred_at": None if occurred_at is None else iso(occurred_at),
         "resources": kept,
-        "metadata": {name: value for name, value in metadata.items() if value is not None},
+        "metadata": {name: value for name, value in (metadata or {}).items() if value is not None},
     }
     return Message(place, turn, belongs_to or {})
 
@@ -272,7 +284,8 @@ def seconds(value: object) -> datetime:
 def moment_of(value: object, zone: tzinfo = UTC) -> datetime:
     """Return an ISO-8601 time; one without a zone is of `zone`. Raises BrokenMessage."""
     try:
-        moment = datetime.fromisoformat(value)  # type: ignore[arg-type] - anything else raises TypeError
+        # Of anything else it raises TypeError.
+        moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         raise BrokenMessage(f"the time {shown(value)} is none") from None
@@ -324,7 +337,7 @@ class TooLarge:
 TOO_LARGE = TooLarge()
 
 
-def json_values(source: IO[bytes], wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def json_values(source: Source, wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the values at these paths of a JSON text, one at a time; `item` is any index of a list.
 
     Numbers with a fraction are `Decimal`; a value that is too large is TOO_LARGE. Raises BrokenMessage where the text
@@ -352,7 +365,7 @@ def json_values(source: IO[bytes], wanted: Collection[tuple[str, ...]]) -> Itera
             building = None
 
 
-def _events(source: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _events(source: Source) -> Iterator[tuple[str, Any]]:
     """Yield a parser's events. Raises BrokenMessage."""
     try:
         import ijson  # noqa: PLC0415 - an extra of the distribution, needed for these formats alone
@@ -413,11 +426,11 @@ class _Value:
 class _Rewound:
     """A source of which the first bytes were read already."""
 
-    def __init__(self, first: bytes, source: IO[bytes]) -> None:
+    def __init__(self, first: bytes, source: Source) -> None:
         self._first = first
         self._source = source
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Read on."""
         if self._first and size:
             first, self._first = self._first, b""
@@ -425,12 +438,12 @@ class _Rewound:
         return self._source.read(size)
 
 
-def _without_mark(source: IO[bytes]) -> _Rewound:
+def _without_mark(source: Source) -> _Rewound:
     """Drop the mark of UTF-8 at the beginning."""
     return _Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source)
 
 
-def lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | TooLarge]]:
+def lines(source: Source) -> Iterator[tuple[int, bytes | TooLarge]]:
     """Yield the lines with their numbers from 1, without what ends them; one that is too long is TOO_LARGE."""
     number = 0
     while piece := source.readline(MAX_LINE_BYTES):
@@ -445,7 +458,7 @@ def lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | TooLarge]]:
             yield number, piece.rstrip(b"\r\n")
 
 
-def json_lines(source: IO[bytes]) -> Iterator[tuple[int, Json | Problem]]:
+def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
     """Yield the objects of JSON lines, or why a line is none; empty lines are passed over."""
     for number, line in lines(source):
         if isinstance(line, TooLarge):
@@ -475,11 +488,11 @@ class _Limited:
     def __init__(self, member: IO[bytes], room: list[int]) -> None:
         self._member, self._room = member, room
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Read on. Raises BrokenMessage."""
         return self._spent(self._member.read(size if size >= 0 else MAX_VALUE_CHARS))
 
-    def readline(self, size: int = -1) -> bytes:
+    def readline(self, size: int = -1, /) -> bytes:
         """Read a line. Raises BrokenMessage."""
         return self._spent(self._member.readline(size))
 
@@ -505,16 +518,16 @@ class Archive:
         self._room = [MAX_UNPACKED_BYTES]
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[IO[bytes]]:
+    def opened(self, name: str) -> Iterator[Source]:
         """Open a member. Raises BrokenMessage for a damaged or encrypted one, also while it is read."""
         try:
             with self._zip.open(name) as member:
-                yield _Limited(member, self._room)  # type: ignore[misc] - what readers use of a file
+                yield _Limited(member, self._room)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as damage:
             raise BrokenMessage(f"{name[:MAX_SHOWN_CHARS]} can't be unpacked: {type(damage).__name__}") from None
 
 
-def members_of(source: IO[bytes], is_wanted: Callable[[str], bool], expected: str) -> Iterator[IO[bytes]]:
+def members_of(source: IO[bytes], is_wanted: Callable[[str], object], expected: str) -> Iterator[Source]:
     """Yield the file itself, or of a zip its wanted members in the order of their names. Raises NotOfFormat."""
     if not is_zip(source):
         yield source
