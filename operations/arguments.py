@@ -7,10 +7,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 
 from modestream_client import MemoryClientError
+from modestream_client.imports import FORMATS
 
 from operations.backup import RestoreOptions, back_up, restore
 from operations.change_model import ModelChange, change_model
 from operations.deployment import NoDeployment, Selection
+from operations.imports import ImportOptions, import_chats
 from operations.jobs import COMMANDS, JobOptions, run_jobs, show_health
 from operations.migrate import MigrateOptions, migrate
 from operations.switch import NotSwitched
@@ -41,6 +43,8 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     if name == "migrate":
         _add_migration(parser)
+    if name == "import":
+        _add_import(parser)
     if name == "backup":
         parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder of the backup")
     if name == "restore":
@@ -85,6 +89,8 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
             running = migrate(_migration(options), settings)
         case "backup":
             running = back_up(options.to, settings)
+        case "import":
+            running = import_chats(_import(options), settings)
         case "restore":
             restoring = RestoreOptions(options.folder, options.principal, options.check, options.digest)
             running = restore(restoring, settings)
@@ -101,6 +107,40 @@ def _add_model_change(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", help="the mode that this project has of its own (the user's mode)")
     parser.add_argument(
         "--user-timeout", type=float, default=3600.0, help="seconds that one user's vectors may take (%(default)s)"
+    )
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="the export as the product has made it, zips as they are"
+    )
+    parser.add_argument("--user", required=True, help="whose memory it becomes")
+    parser.add_argument("--project", help="the project of all messages (default; of jsonl that of each line)")
+    parser.add_argument("--zone", help="the time zone of times without one, such as Europe/Berlin (UTC)")
+    parser.add_argument("--mode", help="the mode of all messages (as the service finds it)")
+    parser.add_argument(
+        "--mode-for",
+        action="append",
+        default=[],
+        metavar="PART=MODE",
+        help="the mode of a part: project:NAME=MODE or conversation:NAME=MODE; may be repeated",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="count what the file has, by part, and send nothing")
+    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+
+
+def _import(options: argparse.Namespace) -> ImportOptions:
+    return ImportOptions(
+        format=options.format,
+        path=options.file,
+        user=options.user,
+        project=options.project,
+        zone=options.zone,
+        mode=options.mode,
+        mode_for=tuple(options.mode_for),
+        dry_run=options.dry_run,
+        principal=options.principal,
     )
 
 

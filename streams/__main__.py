@@ -132,8 +132,9 @@ OPERATIONS = {
     "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",
     "backup": "write the logs into files, what is new since the last time",
     "restore": "write the logs of a backup into an empty deployment",
+    "import": "store the messages of a chat export as turns of a user, each once",
 }
-"""Commands over a whole deployment."""
+"""Commands over a whole deployment, and of its operator."""
 
 
 def _add_operations(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -229,7 +229,8 @@ def message(
         "resources": kept,
         "metadata": {name: value for name, value in (metadata or {}).items() if value is not None},
     }
-    return Message(place, turn, belongs_to or {})
+    names = {kind: name for kind, name in (belongs_to or {}).items() if isinstance(name, str) and name}
+    return Message(place, turn, names)
 
 
 def resource(uri: str, media_type: str | None = None, text: str | None = None, name: str | None = None) -> Json:

@@ -1,0 +1,195 @@
+"""`modestream import FORMAT FILE --user USER`: the messages of a chat export become turns of a user, each once.
+
+Enters: a file of any size. Leaves: counts, and the messages that are no turns. Guaranteed: an import that is
+interrupted goes on where it was, by a journal beside the data; with `--dry-run` nothing is sent.
+"""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+from modestream_client.imports import Entry, ExportFormat, Problem, read_export, zone_of
+from modestream_client.imports.publishing import MAX_IMPORT_PROBLEMS, ModesFor, Tally
+
+from operations.deployment import Progress, client_of, deployment_at, named_scope
+from streams.settings import Settings
+
+SAVE_EVERY_S = 2.0
+"""Seconds of work that are repeated, and counted as duplicates, after a kill."""
+
+MAX_NAMED = 20
+"""Parts that are printed by name, those with the most messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What to import, and for which user. `mode_for` are rules such as `project:Foo=work`."""
+
+    format: ExportFormat
+    path: Path
+    user: str
+    project: str | None = None
+    zone: str | None = None
+    mode: str | None = None
+    mode_for: tuple[str, ...] = ()
+    dry_run: bool = False
+    principal: str | None = None
+
+
+async def import_chats(options: ImportOptions, settings: Settings) -> int:
+    """Import, or count, and print a summary; return 0, or 1 if a message was refused.
+
+    Raises ValueError for a file that is not of the format, OSError for one that can't be read.
+    """
+    zone_of(options.zone)
+    ModesFor(options.mode_for, options.mode)
+    with Progress("read", 0, "messages") as progress:
+        contents = await asyncio.to_thread(_counted, options, progress)
+    if options.dry_run:
+        return contents.report()
+    settings = await deployment_at(settings)
+    journal = _Journal(options, settings)
+    async with client_of(settings, options.principal) as memory:
+        with Progress("import", contents.entries, "messages") as progress:
+            progress.advance(journal.tally.read)
+
+            def advance(tally: Tally) -> None:
+                progress.reach(tally.read, contents.entries)
+                journal.keep()
+
+            try:
+                await memory.import_export(
+                    options.path,
+                    options.format,
+                    zone=options.zone,
+                    mode=options.mode,
+                    mode_for=options.mode_for,
+                    user_id=options.user,
+                    project_id=options.project,
+                    tally=journal.tally,
+                    on_progress=advance,
+                )
+            except BaseException:
+                journal.save()
+                raise
+    journal.close()
+    return _report(journal.tally)
+
+
+class _Journal:
+    """How far the import of a file is; of another file, also a later one of the same name, it is another one."""
+
+    def __init__(self, options: ImportOptions, settings: Settings) -> None:
+        """Read what an earlier process has reached."""
+        file = options.path.stat()
+        parts = (str(options.path.resolve()), str(file.st_size), str(file.st_mtime_ns), options.format, options.user)
+        chosen = (options.project, options.zone, options.mode, *options.mode_for, settings.topic_prefix)
+        self._path = settings.data_dir / "run" / f"import-{named_scope(*parts, *chosen)}.json"
+        self.tally = Tally()
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            self.tally = Tally.of(orjson.loads(self._path.read_bytes()))
+        self._saved_at = time.monotonic()
+
+    def keep(self) -> None:
+        """Save the tally, unless that was done just now."""
+        if time.monotonic() - self._saved_at >= SAVE_EVERY_S:
+            self.save()
+
+    def save(self) -> None:
+        """Save the tally, at once or not at all."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        written = self._path.with_suffix(".new")
+        written.write_bytes(orjson.dumps(self.tally.result()))
+        written.replace(self._path)
+        self._saved_at = time.monotonic()
+
+    def close(self) -> None:
+        """Remove the file: the import is whole."""
+        self._path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What an export has."""
+
+    entries: int = 0
+    roles: Counter[str] = field(default_factory=Counter)
+    parts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    modes: Counter[str] = field(default_factory=Counter)
+    conversations: set[str] = field(default_factory=set)
+    times: tuple[str, str] | None = None
+    resources: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    refused: int = 0
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry."""
+        self.entries += 1
+        if isinstance(entry, Problem):
+            self.refused += 1
+            if len(self.problems) < MAX_IMPORT_PROBLEMS:
+                self.problems.append(entry)
+            return
+        turn = entry.turn
+        self.roles[str(turn.get("role"))] += 1
+        self.conversations.add(str(turn.get("conversation_id")))
+        self.resources += len(turn.get("resources") or ())
+        self.modes[str(turn.get("mode") or "")] += 1
+        self.parts.update((kind, name) for kind, name in entry.belongs_to.items() if name)
+        if at := turn.get("occurred_at"):
+            earliest, latest = self.times or (str(at), str(at))
+            self.times = min(earliest, str(at)), max(latest, str(at))
+
+    def report(self) -> int:
+        """Print what would be imported; return 1 if anything would be refused."""
+        _print_problems(self.problems, self.refused)
+        write = sys.stdout.write
+        messages = self.entries - self.refused
+        roles = ", ".join(f"{count} {role}" for role, count in self.roles.most_common())
+        write(f"messages: {messages} ({roles or 'none'}), {self.refused} broken\n")
+        write(f"conversations: {len(self.conversations)}, resources: {self.resources}\n")
+        if self.times is not None:
+            write(f"from {self.times[0]} to {self.times[1]}\n")
+        for kind in ModesFor.KINDS:
+            names = Counter({name: count for (of, name), count in self.parts.items() if of == kind})
+            for name, count in names.most_common(MAX_NAMED):
+                write(f"  {kind}:{name}: {count}\n")
+        if chosen := ", ".join(f"{count} {mode}" for mode, count in self.modes.most_common() if mode):
+            write(f"modes: {chosen}, {self.modes['']} by the service\n")
+        write("dry run: nothing was sent\n")
+        return 1 if self.refused else 0
+
+
+def _counted(options: ImportOptions, progress: Progress) -> _Contents:
+    contents = _Contents()
+    modes = ModesFor(options.mode_for, options.mode)
+    with options.path.open("rb") as source:
+        for entry in map(modes.applied, read_export(source, options.format, zone_of(options.zone))):
+            contents.add(entry)
+            progress.reach(contents.entries, contents.entries)
+    return contents
+
+
+def _print_problems(problems: Iterable[Problem], refused: int) -> None:
+    for problem in problems:
+        of_field = f" ({problem.field})" if problem.field else ""
+        sys.stderr.write(f"{problem.place}: {problem.code}: {problem.message}{of_field}\n")
+    if refused > MAX_IMPORT_PROBLEMS:
+        sys.stderr.write(f"and {refused - MAX_IMPORT_PROBLEMS} more\n")
+
+
+def _report(tally: Tally) -> int:
+    """Print what became of the messages; return 1 if any was refused."""
+    _print_problems(tally.problems, tally.refused)
+    forgotten = f", {tally.forgotten} stay forgotten" if tally.forgotten else ""
+    sys.stdout.write(
+        f"import: {tally.read} read, {tally.stored} stored, {tally.duplicate} there already{forgotten},"
+        f" {tally.refused} refused\n"
+    )
+    return 1 if tally.refused else 0
