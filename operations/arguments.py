@@ -113,7 +113,7 @@ def _add_model_change(parser: argparse.ArgumentParser) -> None:
 def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="the export as the product has made it, zips as they are"
+        "files", type=Path, nargs="+", metavar="FILE", help="the export as the product has made it, zips as they are"
     )
     parser.add_argument("--user", required=True, help="whose memory it becomes")
     parser.add_argument("--project", help="the project of all messages (default; of jsonl that of each line)")
@@ -133,7 +133,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 def _import(options: argparse.Namespace) -> ImportOptions:
     return ImportOptions(
         format=options.format,
-        path=options.file,
+        paths=tuple(options.files),
         user=options.user,
         project=options.project,
         zone=options.zone,

@@ -198,11 +198,11 @@ class Progress:
         if self._bar is None and time.monotonic() - self._told_at >= LINE_INTERVAL_S:
             self._tell()
 
-    def reach(self, done: int, total: int) -> None:
-        """Replace both counts."""
-        self._total = total
+    def reach(self, done: int, total: int | None = None) -> None:
+        """Replace both counts, or the first."""
+        self._total = self._total if total is None else total
         if self._bar is not None:
-            self._bar.total = total
+            self._bar.total = self._total
         self.advance(done - self._done)
 
     def say(self, note: str) -> None:

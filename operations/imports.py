@@ -1,6 +1,6 @@
-"""`modestream import FORMAT FILE --user USER`: the messages of a chat export become turns of a user, each once.
+"""`modestream import FORMAT FILE… --user USER`: the messages of a chat export become turns of a user, each once.
 
-Enters: a file of any size. Leaves: counts, and the messages that are no turns. Guaranteed: an import that is
+Enters: files of any size. Leaves: counts, and the messages that are no turns. Guaranteed: an import that is
 interrupted goes on where it was, by a journal beside the data; with `--dry-run` nothing is sent.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
+from modestream_client import MemoryClient
 from modestream_client.imports import Entry, ExportFormat, Problem, read_export, zone_of
 from modestream_client.imports.publishing import MAX_IMPORT_PROBLEMS, ModesFor, Tally
 
@@ -32,7 +33,7 @@ class ImportOptions:
     """What to import, and for which user. `mode_for` are rules such as `project:Foo=work`."""
 
     format: ExportFormat
-    path: Path
+    paths: tuple[Path, ...]
     user: str
     project: str | None = None
     zone: str | None = None
@@ -43,52 +44,68 @@ class ImportOptions:
 
 
 async def import_chats(options: ImportOptions, settings: Settings) -> int:
-    """Import, or count, and print a summary; return 0, or 1 if a message was refused.
+    """Import, or count, one file after another, and print a summary; return 0, or 1 if a message was refused.
 
     Raises ValueError for a file that is not of the format, OSError for one that can't be read.
     """
     zone_of(options.zone)
     ModesFor(options.mode_for, options.mode)
+    contents = _Contents()
+    sizes: list[int] = []
     with Progress("read", 0, "messages") as progress:
-        contents = await asyncio.to_thread(_counted, options, progress)
+        for path in options.paths:
+            before = contents.entries
+            await asyncio.to_thread(_count, options, path, contents, progress)
+            sizes.append(contents.entries - before)
     if options.dry_run:
         return contents.report()
     settings = await deployment_at(settings)
-    journal = _Journal(options, settings)
+    total = Tally()
     async with client_of(settings, options.principal) as memory:
         with Progress("import", contents.entries, "messages") as progress:
-            progress.advance(journal.tally.read)
+            for path, size in zip(options.paths, sizes, strict=True):
+                before = total.read
+                total.merge(await _import_file(options, path, settings, memory, progress, before))
+                progress.reach(before + size, contents.entries)
+    return _report(total)
 
-            def advance(tally: Tally) -> None:
-                progress.reach(tally.read, contents.entries)
-                journal.keep()
 
-            try:
-                await memory.import_export(
-                    options.path,
-                    options.format,
-                    zone=options.zone,
-                    mode=options.mode,
-                    mode_for=options.mode_for,
-                    user_id=options.user,
-                    project_id=options.project,
-                    tally=journal.tally,
-                    on_progress=advance,
-                )
-            except BaseException:
-                journal.save()
-                raise
+async def _import_file(
+    options: ImportOptions, path: Path, settings: Settings, memory: MemoryClient, progress: Progress, before: int
+) -> Tally:
+    """Import one file; `before` messages of other files are done."""
+    journal = _Journal(options, path, settings)
+
+    def advance(tally: Tally) -> None:
+        progress.reach(before + tally.read)
+        journal.keep()
+
+    try:
+        await memory.import_export(
+            path,
+            options.format,
+            zone=options.zone,
+            mode=options.mode,
+            mode_for=options.mode_for,
+            user_id=options.user,
+            project_id=options.project,
+            tally=journal.tally,
+            on_progress=advance,
+        )
+    except BaseException:
+        journal.save()
+        raise
     journal.close()
-    return _report(journal.tally)
+    return journal.tally
 
 
 class _Journal:
     """How far the import of a file is; of another file, also a later one of the same name, it is another one."""
 
-    def __init__(self, options: ImportOptions, settings: Settings) -> None:
+    def __init__(self, options: ImportOptions, path: Path, settings: Settings) -> None:
         """Read what an earlier process has reached."""
-        file = options.path.stat()
-        parts = (str(options.path.resolve()), str(file.st_size), str(file.st_mtime_ns), options.format, options.user)
+        file = path.stat()
+        parts = (str(path.resolve()), str(file.st_size), str(file.st_mtime_ns), options.format, options.user)
         chosen = (options.project, options.zone, options.mode, *options.mode_for, settings.topic_prefix)
         self._path = settings.data_dir / "run" / f"import-{named_scope(*parts, *chosen)}.json"
         self.tally = Tally()
@@ -166,14 +183,12 @@ class _Contents:
         return 1 if self.refused else 0
 
 
-def _counted(options: ImportOptions, progress: Progress) -> _Contents:
-    contents = _Contents()
+def _count(options: ImportOptions, path: Path, contents: _Contents, progress: Progress) -> None:
     modes = ModesFor(options.mode_for, options.mode)
-    with options.path.open("rb") as source:
+    with path.open("rb") as source:
         for entry in map(modes.applied, read_export(source, options.format, zone_of(options.zone))):
             contents.add(entry)
             progress.reach(contents.entries, contents.entries)
-    return contents
 
 
 def _print_problems(problems: Iterable[Problem], refused: int) -> None:

@@ -62,6 +62,13 @@ class Tally:
         else:
             setattr(self, outcome, getattr(self, outcome) + 1)
 
+    def merge(self, other: "Tally") -> None:
+        """Add the tally of another file."""
+        for name in (*COUNTS, "forgotten"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.problems = [*self.problems, *other.problems][:MAX_IMPORT_PROBLEMS]
+        self.read_after = other.read_after or self.read_after
+
     def counts(self) -> dict[str, int]:
         """Return the counts of the contract."""
         return {name: getattr(self, name) for name in COUNTS}

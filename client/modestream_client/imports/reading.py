@@ -124,7 +124,7 @@ def checked(found: Iterable[Found], expected: str) -> Iterator[Entry]:
     waiting: list[Problem] = []
     is_of_format = False
     clock = _Moments()
-    for each in found:
+    for each in _expecting(found, expected):
         if isinstance(each, Problem) and not is_of_format:
             waiting.append(each)
             if len(waiting) > MAX_PROBLEMS_BEFORE_A_MESSAGE:
@@ -139,6 +139,13 @@ def checked(found: Iterable[Found], expected: str) -> Iterator[Entry]:
             yield from _parts(clock.told_apart(each))
     if not is_of_format:
         raise NotOfFormat(f"this is no {expected}" + (f": {waiting[0].message}" if waiting else ""))
+
+
+def _expecting(found: Iterable[Found], expected: str) -> Iterator[Found]:
+    try:
+        yield from found
+    except NotOfFormat as problem:
+        raise NotOfFormat(f"this is no {expected}: {problem}") from None
 
 
 class _Moments:
@@ -512,10 +519,10 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(source)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-            raise NotOfFormat("this is no whole zip") from None
+            raise NotOfFormat("it is no whole zip") from None
         self.names = self._zip.namelist()
         if len(self.names) > MAX_MEMBERS:
-            raise NotOfFormat(f"a zip has at most {MAX_MEMBERS} members")
+            raise NotOfFormat(f"it has more than {MAX_MEMBERS} members")
         self._room = [MAX_UNPACKED_BYTES]
 
     @contextmanager
@@ -536,7 +543,7 @@ def members_of(source: IO[bytes], is_wanted: Callable[[str], object], expected: 
     archive = Archive(source)
     names = sorted(filter(is_wanted, archive.names))
     if not names:
-        raise NotOfFormat(f"the zip has no {expected}")
+        raise NotOfFormat(f"it has no {expected}")
     for name in names:
         with archive.opened(name) as member:
             yield member

@@ -548,5 +548,5 @@ def test_an_unknown_zone_is_refused() -> None:
     "content", [b"", b"\x00\xff" * 900, b"<!doctype html><p>Sign in.</p>", b"[]", b'{"a": ' * 5000, b"[" * 100_000]
 )
 def test_another_file_is_refused(export_format: str, content: bytes) -> None:
-    with pytest.raises(NotOfFormat, match=r"this is no|the zip has no"):
+    with pytest.raises(NotOfFormat, match="this is no"):
         read(content, export_format)
