@@ -163,6 +163,7 @@ def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
         raise BrokenMessage("the mail has neither a sender nor an id")
     key = stated[1] if stated else digest(header("From"), header("Date"), header("Subject"))
     earlier = [*IDS.findall(header("References")), *IDS.findall(header("In-Reply-To"))]
+    # Some programs name the mail before alone, and not the first of the thread.
     known = next((threads[each] for each in earlier if each in threads), None)
     thread = header("X-GM-THRID") or known or (earlier[0] if earlier else key)
     if len(threads) < MAX_KNOWN_MAILS:

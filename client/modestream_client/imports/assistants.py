@@ -107,6 +107,7 @@ def _chatgpt_message(talk: Json, talk_id: str, node_id: str, node: Json) -> Foun
     role, kind = author.get("role"), content.get("content_type")
     if role not in ("user", "assistant", "tool", "system"):
         raise BrokenMessage(f"the role {shown(role)} is none")
+    # A call is addressed to the tool, an answer to all.
     is_call = role == "assistant" and told.get("recipient") not in (None, "all")
     if role == "system" or is_call or kind in HIDDEN_CONTENT or metadata.get("is_visually_hidden_from_conversation"):
         return NOT_A_MESSAGE

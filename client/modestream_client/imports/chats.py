@@ -44,6 +44,7 @@ MARKUP = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 def read_slack(source: IO[bytes]) -> Iterator[Found]:
     """Read the zip of an export: a folder for each channel, with a file for each day."""
     archive = Archive(source)
+    # Some tools pack a folder around it.
     roots = {name.rpartition("/")[0] for name in archive.names if name.rpartition("/")[2] == "users.json"}
     root = f"{min(roots, key=len)}/" if roots and "" not in roots else ""
     names, channels = _slack_names(archive, root)
@@ -115,6 +116,7 @@ def _slack_message(place: str, told: Json, channel: _Channel) -> Found:
         speaker = channel.names.get(text_of(user, "the user")) or _slack_name(told.get("user_profile")) or user
     words = [_unmarked(text_of(told.get("text", ""), "the text"), channel.names)]
     if not words[0]:
+        # Programs write their words there, and none in the text.
         attached = (each.get("text") or each.get("fallback") for each in dicts(told.get("attachments")))
         words = [_unmarked(text, channel.names) for text in attached if isinstance(text, str)]
     resources = [

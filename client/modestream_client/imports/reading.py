@@ -171,7 +171,7 @@ def _parts(message: Message) -> Iterator[Message]:
     """Cut what is longer than a turn may be; the first part has the message's own id."""
     turn = message.turn
     if "scope" in turn:
-        # Lines of `turn.v1` are what they are.
+        # Lines of `turn.v1` are what they are: the service refuses a long one.
         yield message
         return
     groups: list[list[Json]] = [[]]
@@ -200,6 +200,7 @@ def cut(text: str, most: int = MAX_CONTENT_CHARS) -> Iterator[str]:
     """Cut a text behind the last paragraph, line or word that fits."""
     while len(text) > most:
         ends = (text.rfind(mark, most // 2, most) for mark in ("\n\n", "\n", " "))
+        # A text without any of them, such as a key, is cut where it must be.
         end = next((end for end in ends if end > 0), most)
         if text[:end].strip():
             yield text[:end].rstrip()
@@ -223,7 +224,8 @@ def message(
 ) -> Found:
     """Return a turn; one without words has what its resources are as its content, one with neither is no message."""
     kept = list(resources)
-    text = clean(content).strip() or clean(", ".join(_name_of(resource) for resource in kept))
+    names = (resource["uri"].rpartition("/")[2] or resource["uri"] for resource in kept)
+    text = clean(content).strip() or ", ".join(names)
     if not text:
         return NOT_A_MESSAGE
     turn = {
@@ -249,10 +251,6 @@ def resource(uri: str, media_type: str | None = None, text: str | None = None, n
         "sha256": None,
         "text": clean(text or "") or None,
     }
-
-
-def _name_of(named: Json) -> str:
-    return str(named["uri"]).rpartition("/")[2] or str(named["uri"])
 
 
 def clean(text: str) -> str:
@@ -381,7 +379,7 @@ def _events(source: Source) -> Iterator[tuple[str, Any]]:
         message = "exports in JSON are read with ijson: pip install 'modestream-client[imports]'"
         raise ModuleNotFoundError(message) from None
     try:
-        yield from ijson.basic_parse(_without_mark(source))
+        yield from ijson.basic_parse(_Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source))
     except ijson.JSONError as problem:
         # Of its message the first line: the others repeat the text.
         reason = (str(problem).strip().splitlines() or [""])[0][:MAX_SHOWN_CHARS]
@@ -446,11 +444,6 @@ class _Rewound:
         return self._source.read(size)
 
 
-def _without_mark(source: Source) -> _Rewound:
-    """Drop the mark of UTF-8 at the beginning."""
-    return _Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source)
-
-
 def lines(source: Source) -> Iterator[tuple[int, bytes | TooLarge]]:
     """Yield the lines with their numbers from 1, without what ends them; one that is too long is TOO_LARGE."""
     number = 0
@@ -459,6 +452,7 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | TooLarge]]:
         if number == 1:
             piece = piece.removeprefix(codecs.BOM_UTF8)
         if len(piece) == MAX_LINE_BYTES and not piece.endswith(b"\n"):
+            # Its rest is read and dropped, so that the next line is the next line.
             while (rest := source.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
             yield number, TOO_LARGE
