@@ -16,7 +16,8 @@ from pathlib import Path
 import orjson
 from modestream_client import MemoryClient
 from modestream_client.imports import Entry, ExportFormat, Problem, read_export, zone_of
-from modestream_client.imports.publishing import MAX_IMPORT_PROBLEMS, ModesFor, Tally
+from modestream_client.imports.publishing import ModesFor, Tally
+from modestream_client.imports.reading import MAX_NAMED_PROBLEMS, MoreProblems
 
 from operations.deployment import Progress, client_of, deployment_at, named_scope
 from streams.settings import Settings
@@ -147,10 +148,14 @@ class _Contents:
 
     def add(self, entry: Entry) -> None:
         """Count an entry."""
+        if isinstance(entry, MoreProblems):
+            self.entries += entry.count
+            self.refused += entry.count
+            return
         self.entries += 1
         if isinstance(entry, Problem):
             self.refused += 1
-            if len(self.problems) < MAX_IMPORT_PROBLEMS:
+            if len(self.problems) < MAX_NAMED_PROBLEMS:
                 self.problems.append(entry)
             return
         turn = entry.turn
@@ -195,8 +200,8 @@ def _print_problems(problems: Iterable[Problem], refused: int) -> None:
     for problem in problems:
         of_field = f" ({problem.field})" if problem.field else ""
         sys.stderr.write(f"{problem.place}: {problem.code}: {problem.message}{of_field}\n")
-    if refused > MAX_IMPORT_PROBLEMS:
-        sys.stderr.write(f"and {refused - MAX_IMPORT_PROBLEMS} more\n")
+    if refused > MAX_NAMED_PROBLEMS:
+        sys.stderr.write(f"and {refused - MAX_NAMED_PROBLEMS} more\n")
 
 
 def _report(tally: Tally) -> int:

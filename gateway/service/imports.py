@@ -22,7 +22,7 @@ from typing import Any
 
 from modestream_client.imports import EXPECTED, FORMATS, Entry, Problem, zone_of
 from modestream_client.imports.publishing import RETRIABLE, ModesFor, Tally, TryAgain, publish
-from modestream_client.imports.reading import entry_of
+from modestream_client.imports.reading import MAX_ENTRY_BYTES, entry_of
 from modestream_client.operations import REPORT_IMPORT
 from modestream_client.records import build_record
 from pydantic_core import from_json, to_json
@@ -55,11 +55,11 @@ PIECE_BYTES = 1024 * 1024
 AT_ONCE, AT_ONCE_OF_USER = 8, 3
 """Imports that run at the same time; further ones wait."""
 
-MAX_ENTRY_BYTES = 80 * 1024 * 1024
-"""Bytes of an entry as the reading process prints it: a line of an export, with what is escaped."""
+ENTRIES_AT_A_STRETCH = 50
+"""Entries that are taken before other calls are served again."""
 
-LOOK_S = 60.0
-"""Seconds until a file is known to be of its format."""
+LOOK_S, LOOKS_AT_ONCE = 30.0, 8
+"""Seconds until a file is known to be of its format, and files that are looked at together."""
 
 TURN_S, REPORT_S = 60.0, 20.0
 """Seconds of one attempt to store a turn, and to report."""
@@ -161,6 +161,7 @@ class Imports:
         self._own_folder: Path | None = None
         self._spooled: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._of_user: dict[str, asyncio.Semaphore] = {}
 
@@ -243,7 +244,7 @@ class Imports:
     async def _look(self, job: _Job) -> None:
         """Raise Refused, `invalid_value`, for a file that is not of its format."""
         try:
-            async with asyncio.timeout(LOOK_S), _lines_of(job) as lines:
+            async with self._looks, asyncio.timeout(LOOK_S), _lines_of(job) as lines:
                 first = await anext(lines, None)
         except (TimeoutError, ValueError):
             first = None
@@ -311,7 +312,7 @@ class Imports:
                 is_whole = False
                 async for line in lines:
                     is_whole = is_whole or "is_whole" in line
-                    if "place" in line:
+                    if "place" in line or "count" in line:
                         yield modes.applied(entry_of(line))
             if not is_whole:
                 message = "reading the file took more memory or time than an import may take: the rest was not read"
@@ -404,16 +405,19 @@ async def _lines_of(job: _Job) -> AsyncGenerator[AsyncGenerator[Mapping[str, Any
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        limit=MAX_ENTRY_BYTES,
+        limit=2 * MAX_ENTRY_BYTES,
     )
     assert process.stdout is not None
     output = process.stdout
 
     async def lines() -> AsyncGenerator[Mapping[str, Any]]:
-        while line := await output.readline():
-            if not line.endswith(b"\n"):
-                return
+        taken = 0
+        while (line := await output.readline()).endswith(b"\n"):
             yield from_json(line)
+            taken += 1
+            if taken % ENTRIES_AT_A_STRETCH == 0:
+                # What lies in the buffer is read without a pause.
+                await asyncio.sleep(0)
 
     try:
         yield lines()

@@ -103,8 +103,14 @@ def _mem0_memory(place: str, memory: Json) -> Found:
 
 MAX_METADATA_DEPTH = 32
 
-FROM_LINE = re.compile(rb"From \S+.* \d{4}\s*$|From - |From MAILER-DAEMON")
+FROM_LINE = re.compile(rb"From \S{1,400} .{1,100}\d{4}\s{0,9}$|From - |From MAILER-DAEMON")
 QUOTED_FROM = re.compile(rb">+From ")
+MAX_HEADER_BYTES = 256 * 1024
+"""Bytes of the headers of a mail: the library's time for them grows with their square."""
+
+MAX_PAGE_CHARS = 200_000
+"""Characters that are read of a mail that is a page."""
+
 MAX_KNOWN_MAILS = 500_000
 """Ids of mails whose thread is remembered, for answers that name the mail before them alone."""
 
@@ -151,6 +157,8 @@ IDS = re.compile(r"<([^<>\s]+)>")
 
 
 def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
+    if raw[: MAX_HEADER_BYTES + 2].find(b"\n\n") < 0 and len(raw) > MAX_HEADER_BYTES:
+        raise BrokenMessage(f"the headers of a mail have at most {MAX_HEADER_BYTES} bytes")
     mail = BytesParser(policy=policy.default).parsebytes(raw)
     assert isinstance(mail, EmailMessage)
 
@@ -194,7 +202,7 @@ def _mail_content(mail: EmailMessage, key: str) -> tuple[str, list[Json]]:
     body = mail.get_body(preferencelist=("plain", "html"))
     words = "" if body is None else _decoded(body)
     if body is not None and body.get_content_type() == "text/html":
-        words = _HtmlText.of(words)
+        words = _HtmlText.of(words[:MAX_PAGE_CHARS])
     resources = []
     for index, part in enumerate(mail.walk(), 1):
         if part is body or part.is_multipart():

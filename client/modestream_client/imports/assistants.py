@@ -33,7 +33,7 @@ from modestream_client.imports.reading import (
     text_of,
 )
 
-CITATION = re.compile("\ue200.*?\ue201", re.DOTALL)
+CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """Marks of sources in ChatGPT's answers: they name nothing outside of its page."""
 
 HIDDEN_CONTENT = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap")
@@ -64,7 +64,10 @@ def _conversations(source: IO[bytes], is_wanted: Any, messages: str, read: Any) 
                     yield Problem(f"conversation {number}", "invalid_value", f"the conversation has no {messages}")
                 else:
                     yield NOT_A_MESSAGE
-                    yield from read(value, number)
+                    try:
+                        yield from read(value, number)
+                    except BROKEN as problem:
+                        yield broken(f"conversation {number}", problem)
         except BrokenMessage as problem:
             yield Problem(f"conversation {number + 1}", "invalid_json", str(problem))
 
@@ -213,7 +216,12 @@ PUT_IN = re.compile(
 )
 """How texts begin that Claude Code puts in as if the user had written them."""
 
-REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+def _without_reminders(text: str) -> str:
+    """Cut out what Claude Code reminds its model of, in time that grows with the text alone."""
+    first, *parts = text.split("<system-reminder>")
+    return first + "".join(part.partition("</system-reminder>")[2] for part in parts)
+
 
 SESSION_LINES = ("user", "assistant")
 """Kinds of Claude Code's lines that are messages."""
@@ -257,10 +265,10 @@ def _claude_code_line(number: int, line: Json) -> Iterator[Found]:
         kind = block.get("type")
         if kind == "tool_result":
             result_id = f"{key}-{block.get('tool_use_id') or index}"
-            result = REMINDER.sub("", _result_text(block))
+            result = _without_reminders(_result_text(block))
             yield message(number, turn_id=result_id, role="tool", content=result, **about)
         elif kind == "text":
-            text = REMINDER.sub("", text_of(block.get("text"), "the text")).strip()
+            text = _without_reminders(text_of(block.get("text"), "the text")).strip()
             if line["type"] == "assistant" or not PUT_IN.match(text):
                 words.append(text)
         elif kind in ("image", "document"):

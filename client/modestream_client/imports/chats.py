@@ -169,10 +169,10 @@ HEAD = re.compile(
 )
 """How a message begins in an export of WhatsApp: of an iPhone in brackets, of Android before a dash."""
 
-ATTACHED = re.compile(r"[\u200e ]*<[^<>:]{1,40}: (?P<name>[^<>]+)>")
+ATTACHED = re.compile(r"<[^<>:]{1,40}: (?P<name>[^<>]{1,255})>")
 FILE_ATTACHED = re.compile(r"\u200e?(?P<name>\S[^\n]*\.\w{2,5}) \([^()\n]+\)\Z")
 LEFT_OUT = re.compile(r"<[^<>\n]{1,40}>\Z")
-EDITED = re.compile(r"\s*\u200e?<[^<>]*(edited|bearbeitet|editad|modifi)[^<>]*>\Z")
+EDITED = re.compile(r"<[^<>]{0,40}(?:edited|bearbeitet|editad|modifi)[^<>]{0,40}>\Z")
 MAX_LEFT_OUT_WORDS = 3
 """Words with which an iPhone says that a picture is left out, in any language; notices have more."""
 
@@ -284,7 +284,7 @@ def _whatsapp_message(
     chat: str, head: _Head, text: str, order: tuple[int, int, int], zone: tzinfo, seen: dict[str, int]
 ) -> Found:
     year, month, day = (head.numbers[place] for place in order)
-    text = EDITED.sub("", text)
+    text = EDITED.sub("", text).rstrip("\u200e \n")
     # The order of dates may be seen better in a later export: the id is made of what the file says.
     key = digest(chat, head.stamp, head.speaker, text)
     seen[key] = seen.get(key, 0) + 1

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from modestream_client.answers import Reply
 from modestream_client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from modestream_client.imports.reading import Entry, Json, Problem
+from modestream_client.imports.reading import MAX_NAMED_PROBLEMS, Entry, Json, Message, MoreProblems, Problem
 from modestream_client.records import Written
 
 WINDOW = 64
@@ -28,12 +28,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 PATIENCE_S = 900.0
 """Seconds that a turn is sent again for, while the service is away."""
 
-MAX_IMPORT_PROBLEMS = 100
-"""Broken messages that the result of an import names (docs/contract.md)."""
-
 COUNTS = ("read", "stored", "duplicate", "refused")
 
 Outcome = Literal["stored", "duplicate", "forgotten"] | Problem
+
+Settled = tuple[Outcome | MoreProblems, str | None]
+"""What became of an entry, and the place of its turn in the log."""
 
 
 class TryAgain(Exception):
@@ -52,12 +52,16 @@ class Tally:
     problems: list[Problem] = field(default_factory=list)
     read_after: str | None = None
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome | MoreProblems) -> None:
         """Count one entry."""
+        if isinstance(outcome, MoreProblems):
+            self.read += outcome.count
+            self.refused += outcome.count
+            return
         self.read += 1
         if isinstance(outcome, Problem):
             self.refused += 1
-            if len(self.problems) < MAX_IMPORT_PROBLEMS:
+            if len(self.problems) < MAX_NAMED_PROBLEMS:
                 self.problems.append(outcome)
         else:
             setattr(self, outcome, getattr(self, outcome) + 1)
@@ -66,7 +70,7 @@ class Tally:
         """Add the tally of another file."""
         for name in (*COUNTS, "forgotten"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.problems = [*self.problems, *other.problems][:MAX_IMPORT_PROBLEMS]
+        self.problems = [*self.problems, *other.problems][:MAX_NAMED_PROBLEMS]
         self.read_after = other.read_after or self.read_after
 
     def counts(self) -> dict[str, int]:
@@ -95,10 +99,12 @@ async def publish(
 ) -> None:
     """Publish the entries behind those that the tally has. Raises the cause of a TryAgain that does not end."""
     settled_before = tally.read
-    under_way: deque[asyncio.Task[tuple[Outcome, str | None]]] = deque()
+    # Broken messages stand between the turns that are under way, so that all are settled in their order.
+    under_way: deque[asyncio.Task[Settled] | Problem | MoreProblems] = deque()
 
     async def settle() -> None:
-        outcome, place = await under_way[0]
+        first = under_way[0]
+        outcome, place = await first if isinstance(first, asyncio.Task) else (first, None)
         under_way.popleft()
         tally.add(outcome)
         tally.read_after = place or tally.read_after
@@ -107,23 +113,27 @@ async def publish(
 
     try:
         async for entry in entries:
-            if settled_before:
-                settled_before -= 1
+            if settled_before > 0:
+                settled_before -= entry.count if isinstance(entry, MoreProblems) else 1
                 continue
-            under_way.append(asyncio.create_task(_settled(entry, send)))
-            while under_way and (len(under_way) >= window or under_way[0].done()):
+            under_way.append(asyncio.create_task(_sent(entry, send)) if isinstance(entry, Message) else entry)
+            while under_way and (len(under_way) >= window or not _is_awaited(under_way[0])):
                 await settle()
         while under_way:
             await settle()
     finally:
-        for task in under_way:
+        tasks = [task for task in under_way if isinstance(task, asyncio.Task)]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _settled(entry: Entry, send: Send) -> tuple[Outcome, str | None]:
-    if isinstance(entry, Problem):
-        return entry, None
+def _is_awaited(entry: asyncio.Task[Settled] | Problem | MoreProblems) -> bool:
+    return isinstance(entry, asyncio.Task) and not entry.done()
+
+
+async def _sent(entry: Message, send: Send) -> Settled:
+    """Send a turn until it is answered. Raises the cause of a TryAgain that does not end."""
     pause_s = FIRST_PAUSE_S
     clock = asyncio.get_running_loop().time
     ends = clock() + PATIENCE_S
@@ -183,7 +193,7 @@ class ModesFor:
 
     def applied(self, entry: Entry) -> Entry:
         """Return an entry with its mode, unless it has one."""
-        if isinstance(entry, Problem) or entry.turn.get("mode") is not None:
+        if not isinstance(entry, Message) or entry.turn.get("mode") is not None:
             return entry
         names = entry.belongs_to
         chosen = (self._modes.get((kind, name)) for kind in self.KINDS if (name := names.get(kind)) is not None)

@@ -31,6 +31,9 @@ MAX_RESOURCE_CHARS = 4 * MAX_CONTENT_CHARS
 
 MAX_ID_CHARS = 512
 
+MAX_METADATA_CHARS = 1024
+"""Characters of a text in a turn's metadata, such as the title of its conversation."""
+
 MAX_VALUE_CHARS = 64 * 1024 * 1024
 """Characters of one conversation; also the bytes of a mail."""
 
@@ -38,6 +41,9 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 """Bytes of a line: a session's has its images in it."""
 
 MAX_DEPTH = 100
+
+PARSED_BYTES = 4 * 1024 * 1024
+"""Bytes that the parser gets at once: of a longer string it looks at all that has come again with each."""
 
 MAX_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that are read of a zip's members together."""
@@ -94,22 +100,37 @@ class _NotAMessage:
 
 NOT_A_MESSAGE = _NotAMessage()
 
-Entry = Message | Problem
+
+@dataclass(frozen=True, slots=True)
+class MoreProblems:
+    """Further broken messages, of which only the number is kept."""
+
+    count: int
+
+
+Entry = Message | Problem | MoreProblems
 Found = Message | Problem | _NotAMessage
 
 
 def entry_line(entry: Entry) -> bytes:
-    """Return an entry as a line of JSON, for a reader in a process of its own."""
+    """Return an entry as a line of JSON of at most MAX_ENTRY_BYTES, for a reader in a process of its own."""
     if isinstance(entry, Message):
         fields: Json = {"place": entry.place, "turn": entry.turn, "belongs_to": entry.belongs_to}
     else:
         fields = asdict(entry)
-    return json.dumps(fields, ensure_ascii=False, default=float, separators=(",", ":")).encode() + b"\n"
+    line = json.dumps(fields, ensure_ascii=False, default=float, separators=(",", ":")).encode() + b"\n"
+    if len(line) > MAX_ENTRY_BYTES and isinstance(entry, Message):
+        return entry_line(Problem(entry.place, "too_large", f"a message has at most {MAX_ENTRY_BYTES} bytes"))
+    return line
+
+
+MAX_ENTRY_BYTES = 8 * 1024 * 1024
+"""Bytes of a message: the service takes no larger record."""
 
 
 def entry_of(line: Mapping[str, Any]) -> Entry:
     """Return the entry of such a line."""
-    return Message(**line) if "turn" in line else Problem(**line)
+    return Message(**line) if "turn" in line else MoreProblems(**line) if "count" in line else Problem(**line)
 
 
 class BrokenMessage(ValueError):
@@ -119,8 +140,34 @@ class BrokenMessage(ValueError):
 def checked(found: Iterable[Found], expected: str) -> Iterator[Entry]:
     """Yield the entries of an export in their order, long ones in parts, messages of one moment a millisecond apart.
 
-    Raises NotOfFormat, with what was `expected`, before the first one.
+    Problems beyond those that a result names are counted together. Raises NotOfFormat, with what was `expected`, before
+    the first entry.
     """
+    named = more = 0
+    for entry in _told_apart(found, expected):
+        if isinstance(entry, Problem) and named >= MAX_NAMED_PROBLEMS:
+            more += 1
+            if more < MAX_COUNTED_TOGETHER:
+                continue
+            yield MoreProblems(more)
+            more = 0
+            continue
+        if more:
+            yield MoreProblems(more)
+            more = 0
+        named += isinstance(entry, Problem)
+        yield entry
+    if more:
+        yield MoreProblems(more)
+
+
+MAX_NAMED_PROBLEMS = 100
+"""Broken messages that the result of an import names (docs/contract.md)."""
+
+MAX_COUNTED_TOGETHER = 1000
+
+
+def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Problem]:
     waiting: list[Problem] = []
     is_of_format = False
     clock = _Moments()
@@ -236,7 +283,11 @@ def message(
         "content": text,
         "occurred_at": None if occurred_at is None else iso(occurred_at),
         "resources": kept,
-        "metadata": {name: value for name, value in (metadata or {}).items() if value is not None},
+        "metadata": {
+            name: value[:MAX_METADATA_CHARS] if isinstance(value, str) else value
+            for name, value in (metadata or {}).items()
+            if value is not None
+        },
     }
     names = {kind: name for kind, name in (belongs_to or {}).items() if isinstance(name, str) and name}
     return Message(place, turn, names)
@@ -244,7 +295,8 @@ def message(
 
 def resource(uri: str, media_type: str | None = None, text: str | None = None, name: str | None = None) -> Json:
     """Return a resource as an export names it; its type is told by the name where the export does not say."""
-    kind = media_type or mimetypes.guess_type(name or uri)[0] or "application/octet-stream"
+    stated = media_type if isinstance(media_type, str) else None
+    kind = stated or mimetypes.guess_type(name if isinstance(name, str) else uri)[0] or "application/octet-stream"
     return {
         "uri": clean(uri)[:2048],
         "media_type": clean(kind)[:255],
@@ -379,8 +431,10 @@ def _events(source: Source) -> Iterator[tuple[str, Any]]:
         message = "exports in JSON are read with ijson: pip install 'modestream-client[imports]'"
         raise ModuleNotFoundError(message) from None
     try:
-        yield from ijson.basic_parse(_Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source))
-    except ijson.JSONError as problem:
+        yield from ijson.basic_parse(
+            _Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source), buf_size=PARSED_BYTES
+        )
+    except (ijson.JSONError, ValueError) as problem:
         # Of its message the first line: the others repeat the text.
         reason = (str(problem).strip().splitlines() or [""])[0][:MAX_SHOWN_CHARS]
         raise BrokenMessage(f"the JSON breaks off or is broken: {reason}") from None

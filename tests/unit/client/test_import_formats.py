@@ -2,18 +2,19 @@
 
 import io
 import json
+import time
 import zipfile
 from datetime import datetime
 from typing import Any
 
 import pytest
-from modestream_client.imports import Message, NotOfFormat, Problem, read_export, zone_of
-from modestream_client.imports.reading import MAX_CONTENT_CHARS
+from modestream_client.imports import Entry, Message, NotOfFormat, Problem, read_export, reading, zone_of
+from modestream_client.imports.reading import MAX_CONTENT_CHARS, MoreProblems
 
 Json = dict[str, Any]
 
 
-def read(export: Any, export_format: Any, zone: str | None = None) -> list[Message | Problem]:
+def read(export: Any, export_format: Any, zone: str | None = None) -> list[Entry]:
     """Read an export: bytes, JSON lines of a list in a tuple, or JSON."""
     if isinstance(export, tuple):
         export = "".join(json.dumps(line) + "\n" for line in export).encode()
@@ -554,3 +555,56 @@ def test_an_unknown_zone_is_refused() -> None:
 def test_another_file_is_refused(export_format: str, content: bytes) -> None:
     with pytest.raises(NotOfFormat, match="this is no"):
         read(content, export_format)
+
+
+def claude_code(text: str) -> bytes:
+    """A session of Claude Code with one message."""
+    return json.dumps(session_line(message={"content": text})).encode()
+
+
+HOSTILE = {
+    "reminders that never end": ("claude-code", claude_code("<system-reminder>" * 200_000)),
+    "marks of sources that never end": (
+        "chatgpt",
+        json.dumps(chatgpt(node("a", "root", text="\ue200" * 500_000))).encode(),
+    ),
+    "spaces": ("whatsapp", whatsapp("13/03/26, 8:00 - Ana: a" + " " * 500_000 + "x")),
+    "notes of an edit": ("whatsapp", whatsapp("13/03/26, 8:00 - Ana: " + "<edited " * 60_000)),
+    "marks that never end": ("slack", slack(post(text="<a|" * 200_000))),
+    "a line like that between mails": ("mbox", mail("hi") + b"From " + b"a" * 1_000_000 + b"\n"),
+    "a page that never ends": ("mbox", mail("<!" * 100_000, Content_Type="text/html")),
+    "parts of parts": ("mbox", mail("hi", Content_Type="multipart/mixed; boundary=a") + b"--a\n" * 1000),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_text_takes_time_that_grows_with_its_length(name: str) -> None:
+    export_format, content = HOSTILE[name]
+    began = time.process_time()
+    read(content, export_format)
+    assert time.process_time() - began < 10
+
+
+def test_a_line_that_is_too_long_costs_the_next_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 1000)
+    entries = read((turn_line(), turn_line(content="x" * 5000), turn_line()), "jsonl")
+    assert [entry.place for entry in entries if not isinstance(entry, MoreProblems)] == [1, 2, 3]
+    assert isinstance(entries[1], Problem)
+
+
+def test_a_conversation_that_is_too_large_costs_the_next_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_VALUE_CHARS", 5000)
+    entries = read(claude(text="x" * 9000) + claude(), "claude")
+    assert [type(entry) for entry in entries] == [Problem, Message]
+
+
+def test_problems_beyond_those_that_are_named_are_counted_together() -> None:
+    entries = read((turn_line(), *({"schema": "other"} for _ in range(1150)), turn_line()), "jsonl")
+    assert [entry.count for entry in entries if isinstance(entry, MoreProblems)] == [1000, 50]
+
+
+def test_a_zip_that_unpacks_to_too_much_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", 2000)
+    monkeypatch.setattr(reading, "PARSED_BYTES", 100)
+    entries = read(zipped(**{"conversations.json": claude() + claude(text="x" * 5000)}), "claude")
+    assert [type(entry) for entry in entries] == [Message, Problem]
