@@ -175,7 +175,7 @@ class Mem0Calls:
 
     async def list_page(self, call: Call, ids: Ids, size: int, page: int = 1) -> Json:
         """Return a page of turns, newest first: `items`, `total`, `next`."""
-        filters = {"types": ["episodic"], "conversation_id": self._ids.conversation(ids), "limit": size}
+        filters: Json = {"types": ["episodic"], "conversation_id": self._ids.conversation(ids), "limit": size}
         if ids.metadata:
             filters["filters"] = {"metadata": ids.metadata}
         listed: Json = {"next": None}

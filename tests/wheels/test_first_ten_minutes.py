@@ -24,8 +24,8 @@ from tests.fakes.provider import EVENTS, LAST, FakeProvider, completion, event
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"
 OURS = ("MODESTREAM_", "PYTHON", "VIRTUAL_ENV", "TEST_", "OPENAI_", "MAKE", "XDG_")
-READY_WITHIN_S = 180
-"""Kafka is fetched into the empty home."""
+READY_WITHIN_S = 400
+"""Packages are installed, and Kafka is fetched into the empty home."""
 
 
 @dataclass(frozen=True)

@@ -289,8 +289,8 @@ def message(
             if value is not None
         },
     }
-    names = {kind: name for kind, name in (belongs_to or {}).items() if isinstance(name, str) and name}
-    return Message(place, turn, names)
+    belongs = {kind: name for kind, name in (belongs_to or {}).items() if isinstance(name, str) and name}
+    return Message(place, turn, belongs)
 
 
 def resource(uri: str, media_type: str | None = None, text: str | None = None, name: str | None = None) -> Json:

@@ -138,12 +138,10 @@ class StoppingWire(FakeWire):
         super().__init__()
         self.answers = answers
 
-    async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
-    ) -> tuple[Reply, Written]:
+    async def request(self, topic: str, value: Json, **how: Any) -> tuple[Reply, Written]:
         if topic == "turns" and len(self.stored) >= self.answers:
             raise MemoryUnreachable("away")
-        return await super().request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+        return await super().request(topic, value, **how)
 
 
 async def test_a_gateway_that_starts_again_goes_on(tmp_path: Path) -> None:
