@@ -137,7 +137,9 @@ async def test_a_reading_key_writes_nothing(
 ) -> None:
     if path.endswith(READS):
         return
-    body = {"mode": "notes"} if method == "PATCH" else {}
+    # Asking is reading, and storing question and answer is not.
+    needed = {"query": "where?"} if path.endswith("/answers") else {}
+    body = {"mode": "notes"} if method == "PATCH" else needed
     wire.results["get_memory"] = {"memory_id": "x", "scope": {"user_id": "u1"}}
     wire.results["list.v1"] = {"items": [{"scope": {"user_id": "u1", "project_id": "p1"}}]}
     answer = await http.request(method, path_of(path, "u1"), headers=keyed.headers("reader"), json=body)
