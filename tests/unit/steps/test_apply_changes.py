@@ -7,7 +7,6 @@ import pytest
 from agents.rules.memory.versions import identify_turn
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
-from schemas.internal.job_history import JobHistory
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
@@ -210,19 +209,3 @@ async def test_change_that_forgets_nothing_leaves_the_archive_alone(worker: Reme
     worker.say("violin", 0, mode="code")
     await worker.apply(MOVE)
     assert worker.publisher.to(TOPICS.archive) == []
-
-
-async def test_redelivered_forget_writes_again_what_the_changelog_may_lack(worker: RememberSteps) -> None:
-    """A worker that was killed behind its own disk finds nothing to forget there."""
-    written: list[str] = []
-    history = worker.ctx.jobs._history
-    put = history.put
-
-    def note(partition: int, boundary: str, value: JobHistory) -> None:
-        written.append(boundary)
-        put(partition, boundary, value)
-
-    history.put = note  # type: ignore[method-assign]
-    for offset in range(2):
-        await worker.apply(FORGET, offset)
-    assert written == ["u1", "u1"]
