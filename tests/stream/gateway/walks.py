@@ -3,6 +3,7 @@
 A test compares these tables with the routes of the app and the list of tools: a new one needs its line here.
 """
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +13,9 @@ Needs = Literal["open", "any", "read", "write", "manage", "operate"]
 Json = dict[str, Any]
 
 TURN = {"conversation_id": "c1", "role": "user", "content": "The deploy target is fly.io now."}
+
+LINE = {"schema": "turn.v1", "scope": {}} | TURN
+"""An export of one turn."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ ROUTES: dict[str, Visit] = {
     f"POST {USER}/memories/search": _json("read", query="deploy target"),
     f"POST {USER}/contexts": _json("read", query="deploy target"),
     f"POST {USER}/answers": _json("read", query="deploy target", store=False),
+    f"POST {USER}/imports": Visit("write", {"params": {"format": "jsonl"}, "content": json.dumps(LINE)}),
     f"GET {USER}/memories": Visit("read"),
     f"GET {USER}/conversations": Visit("read"),
     f"GET {USER}/projects": Visit("read"),
