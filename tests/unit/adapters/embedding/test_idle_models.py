@@ -10,6 +10,7 @@ import pytest
 
 from schemas.failures import ModelMissing, Unavailable
 from streams.adapters.embedding.catalog import model_loading
+from streams.adapters.embedding.catalog import registry as registry_module
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from tests.builders.tiny_models import write_tiny_model
 from tests.harnesses.embedder_registry import TINY, Waiting, pids, ready, until_ended, until_state
@@ -96,11 +97,15 @@ async def test_another_model_in_the_place_of_an_unloaded_one_is_not_taken(
             await embedder.query("red")
 
 
-async def test_model_in_use_is_not_unloaded(idle: EmbedderRegistry) -> None:
+async def test_model_in_use_is_not_unloaded(idle: EmbedderRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "MAX_IDLE_CHECK_S", 0.01)
+    idle._idle_s = 1000.0
     await idle.start()
     embedder = await ready(idle, TINY)
     os.kill(pids(idle)[-1], signal.SIGSTOP)
     asked = asyncio.create_task(embedder.passage("red"))
+    await asyncio.sleep(0)
+    idle._idle_s = 0.02
     await asyncio.sleep(0.2)
     assert idle.status()["tiny"]["state"] == "ready"
     os.kill(pids(idle)[-1], signal.SIGCONT)
