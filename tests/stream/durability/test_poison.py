@@ -68,7 +68,7 @@ async def test_question_is_a_dead_letter_too(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     question = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "what?"}
     bad = await pipeline.publish(pipeline.names.retrieve, question, headers=REPLY)
-    pipeline.deaths = die(tmp_path / "f", "memory.retrieve-Retrieve-Assemble-List-DrawMap", bad, 3)
+    pipeline.deaths = die(tmp_path / "f", "memory.retrieve-Retrieve-Assemble-List-DrawMap-Answer", bad, 3)
     async with pipeline.running():
         await pipeline.topics.settled()
     assert pipeline.replies(b"bad")[0]["error"]["code"] == "internal"
