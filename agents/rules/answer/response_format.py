@@ -1,12 +1,14 @@
 """The form that a request wants for a model's answer: check its JSON Schema, read the answer by it. Pure.
 
 A schema comes from a caller, and an answer from a model: both may be anything. Guaranteed: nothing is fetched, patterns
-take time linear in the text, and a check of one answer has at most `MAX_CHECKS` steps.
+take time linear in the text, and schemas and the steps of a check have limits.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
@@ -14,13 +16,18 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 MAX_CHECKS = 100_000
 """Keywords that are applied to parts of one answer; a schema may multiply them without limit."""
 
+MAX_SCHEMA_PARTS, MAX_PATTERNS = 5000, 50
+"""Values in a schema: some 0.3 s of a check of it; and patterns, which may take 40 ms each."""
+
 MAX_PROBLEM_CHARS = 300
 """Characters of a problem: it repeats the value."""
 
 MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose keys are names, not keywords."""
 
-REFUSED_KEYWORDS = frozenset({"patternProperties", "$dynamicRef"})
+TEXT_KEYWORDS = frozenset({"$ref", "pattern"})
+
+REFUSED_KEYWORDS = frozenset({"patternProperties", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"})
 """Keywords that no provider knows, and whose checks could not be bounded."""
 
 CODE_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
@@ -33,10 +40,22 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     """Raise ValueError, with the reason, for a schema by which no answer can be checked."""
     # Takes 0.1 s, and few requests have a schema.
     from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]  # noqa: PLC0415
+    from referencing import Registry, Resource  # noqa: PLC0415 - comes with it
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
 
+    _check_size(schema)
     try:
         Draft202012Validator.check_schema(schema)
-        _check_keywords(schema)
+        resolver = Registry().resolver_with_root(Resource.from_contents(schema, DRAFT202012))
+        keywords = _Keywords(schema)
+        for reference in keywords.references:
+            contents = resolver.lookup(reference).contents
+            if not isinstance(contents, bool) and id(contents) not in keywords.parts:
+                # Such as an example: its keywords are not checked.
+                raise ValueError(f"the `$ref` {reference[:80]!r} refers to no schema")
+    except Unresolvable as problem:
+        raise ValueError(f"the `$ref` {problem.ref[:80]!r} refers to nothing in the schema") from None
     except exceptions.SchemaError as problem:
         raise ValueError(f"{problem.json_path}: {problem.message}"[:MAX_PROBLEM_CHARS]) from None
     except RecursionError:
@@ -45,33 +64,75 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 def read_answer(text: str, schema: Mapping[str, Any]) -> Any:
     """Return the JSON value of an answer that satisfies a schema. Raises ValueError with what is wrong."""
+    from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
     fenced = CODE_FENCE.match(text)
     try:
         value = json.loads(fenced[1] if fenced else text, parse_constant=_refuse_constant)
         problem = next(_validator(schema).iter_errors(value), None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except OverflowError:
+        raise ValueError("it has a number that is too large") from None
+    except (AttributeError, KeyError, TypeError, UnknownType, Unresolvable) as problem:
+        # A `$ref` may lead into a keyword that no draft knows, where everything is allowed.
+        raise ValueError(f"the schema can't be applied ({type(problem).__name__})") from None
     if problem is not None:
         raise ValueError(f"{problem.json_path}: {problem.message}"[:MAX_PROBLEM_CHARS])
     return value
 
 
-def _check_keywords(node: Any) -> None:
-    if isinstance(node, list):
-        for part in node:
-            _check_keywords(part)
-    if not isinstance(node, dict):
-        return
-    for keyword, value in node.items():
-        if keyword in REFUSED_KEYWORDS:
-            raise ValueError(f"the keyword {keyword!r} is not supported")
-        if keyword == "$ref" and not value.startswith("#"):
-            raise ValueError("a `$ref` refers to a part of the same schema, such as #/$defs/name")
-        if keyword == "pattern":
-            _compiled(value)
-        if keyword not in ("const", "default", "enum", "examples"):
-            for part in value.values() if keyword in MAPS else (value,):
-                _check_keywords(part)
+def _check_size(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError for a schema with too many parts."""
+    parts, level = 0, [schema]
+    while level:
+        parts += len(level)
+        if parts > MAX_SCHEMA_PARTS:
+            raise ValueError(f"a schema has at most {MAX_SCHEMA_PARTS} values")
+        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = list(islice(chain.from_iterable(inner), MAX_SCHEMA_PARTS + 1))
+
+
+class _Keywords:
+    """What the keywords of a schema refer to. Raises ValueError."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.references: set[str] = set()
+        self.parts: set[int] = set()
+        """The `id` of each schema within it."""
+        self._patterns: set[str] = set()
+        self._take(schema)
+
+    def _take(self, node: Any) -> None:
+        if isinstance(node, list):
+            for part in node:
+                self._take(part)
+        if not isinstance(node, dict):
+            return
+        self.parts.add(id(node))
+        for keyword, value in node.items():
+            if keyword in REFUSED_KEYWORDS:
+                raise ValueError(f"the keyword {keyword!r} is not supported")
+            if keyword in TEXT_KEYWORDS:
+                self._take_text(keyword, value)
+            if keyword not in ("const", "default", "enum", "examples"):
+                for part in value.values() if keyword in MAPS and isinstance(value, dict) else (value,):
+                    self._take(part)
+
+    def _take_text(self, keyword: str, value: Any) -> None:
+        if not isinstance(value, str):
+            # Within a keyword that no draft knows it was not checked, and a `$ref` may lead there.
+            raise ValueError(f"{keyword!r} is no text")  # noqa: TRY004 - what callers expect
+        if keyword == "$ref":
+            if not value.startswith("#"):
+                raise ValueError("a `$ref` refers to a part of the same schema, such as #/$defs/name")
+            self.references.add(value)
+            return
+        self._patterns.add(value)
+        if len(self._patterns) > MAX_PATTERNS:
+            raise ValueError(f"a schema has at most {MAX_PATTERNS} patterns")
+        _compiled(value)
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
@@ -103,6 +164,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     return bounded(schema, registry=Registry())
 
 
+@lru_cache(4 * MAX_PATTERNS)
 def _compiled(pattern: str) -> SchemaValidator:
     """Return what checks a text by a pattern, in linear time: Python's own can take hours for a short text."""
     try:

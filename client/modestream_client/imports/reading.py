@@ -8,11 +8,13 @@ that is not of the format; a long message is cut into several turns, so that not
 import codecs
 import hashlib
 import json
+import lzma
 import mimetypes
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -171,7 +173,8 @@ def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Pro
     waiting: list[Problem] = []
     is_of_format = False
     clock = _Moments()
-    for each in _expecting(found, expected):
+    for entry in _expecting(found, expected):
+        each = entry if isinstance(entry, _NotAMessage) else replace(entry, place=_short_place(entry.place))
         if isinstance(each, Problem) and not is_of_format:
             waiting.append(each)
             if len(waiting) > MAX_PROBLEMS_BEFORE_A_MESSAGE:
@@ -186,6 +189,11 @@ def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Pro
             yield from _parts(clock.told_apart(each))
     if not is_of_format:
         raise NotOfFormat(f"this is no {expected}" + (f": {waiting[0].message}" if waiting else ""))
+
+
+def _short_place(place: int | str) -> int | str:
+    """Return a place as a result names it, however long the export's own id is."""
+    return clean(place)[:MAX_SHOWN_CHARS] if isinstance(place, str) else place
 
 
 def _expecting(found: Iterable[Found], expected: str) -> Iterator[Found]:
@@ -210,7 +218,11 @@ class _Moments:
         self._last = place
         if not self._same or "scope" in message.turn:
             return message
-        later = datetime.fromisoformat(str(moment)) + timedelta(milliseconds=min(self._same, 999))
+        try:
+            later = datetime.fromisoformat(str(moment)) + timedelta(milliseconds=min(self._same, 999))
+        except OverflowError:
+            # At the end of the year 9999.
+            return message
         return replace(message, turn={**message.turn, "occurred_at": iso(later)})
 
 
@@ -401,6 +413,16 @@ def json_values(source: Source, wanted: Collection[tuple[str, ...]]) -> Iterator
     Numbers with a fraction are `Decimal`; a value that is too large is TOO_LARGE. Raises BrokenMessage where the text
     is no JSON, or nests too deep.
     """
+    try:
+        yield from _values(source, wanted)
+    except BrokenMessage:
+        raise
+    except ValueError:
+        # The parser raises it late, of a number of thousands of digits.
+        raise BrokenMessage("the JSON has a number that is none") from None
+
+
+def _values(source: Source, wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
     depths = {len(path) for path in wanted}
     path: list[str] = []
     building: _Value | None = None
@@ -521,7 +543,7 @@ def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
             yield number, Problem(number, "too_large", f"a line has at most {MAX_LINE_BYTES} bytes")
         elif line.strip():
             try:
-                value = json.loads(line)
+                value = _loaded(line)
             except (ValueError, RecursionError):
                 yield number, Problem(number, "invalid_json", "the line is no JSON in UTF-8")
                 continue
@@ -531,6 +553,13 @@ def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
                 yield number, Problem(number, "invalid_json", f"the line is {shown(value)}, not an object")
 
 
+def _loaded(line: bytes) -> Any:
+    """Return the value of a line; halves of surrogate pairs, which no JSON text may have, are replaced."""
+    value = json.loads(line.decode())
+    # Most lines have none.
+    return json.loads(clean(json.dumps(value, ensure_ascii=False))) if b"\\ud" in line.lower() else value
+
+
 def is_zip(source: IO[bytes]) -> bool:
     """True for a zip."""
     start = source.read(4)
@@ -538,21 +567,37 @@ def is_zip(source: IO[bytes]) -> bool:
     return start == b"PK\x03\x04"
 
 
+DAMAGED = (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error, lzma.LZMAError)
+"""What unpacking a damaged or encrypted member raises."""
+
+
+@contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    """Raise BrokenMessage for what unpacking raises."""
+    try:
+        yield
+    except DAMAGED as damage:
+        raise BrokenMessage(f"{name[:MAX_SHOWN_CHARS]} can't be unpacked: {type(damage).__name__}") from None
+
+
 class _Limited:
     """A member of a zip, of which no more is read than the whole zip may have."""
 
-    def __init__(self, member: IO[bytes], room: list[int]) -> None:
-        self._member, self._room = member, room
+    def __init__(self, member: IO[bytes], room: list[int], name: str) -> None:
+        self._member, self._room, self._name = member, room, name
 
     def read(self, size: int = -1, /) -> bytes:
         """Read on. Raises BrokenMessage."""
-        return self._spent(self._member.read(size if size >= 0 else MAX_VALUE_CHARS))
+        return self._spent(self._member.read, size if size >= 0 else MAX_VALUE_CHARS)
 
     def readline(self, size: int = -1, /) -> bytes:
         """Read a line. Raises BrokenMessage."""
-        return self._spent(self._member.readline(size))
+        return self._spent(self._member.readline, size)
 
-    def _spent(self, piece: bytes) -> bytes:
+    def _spent(self, read: Callable[[int], bytes], size: int) -> bytes:
+        # Here, and not around all that reads it: a generator hears nothing of what its caller raises.
+        with _damage_told(self._name):
+            piece = read(size)
         self._room[0] -= len(piece)
         if self._room[0] < 0:
             raise BrokenMessage(f"the zip unpacks to more than {MAX_UNPACKED_BYTES} bytes")
@@ -566,7 +611,7 @@ class Archive:
         """Raises NotOfFormat for what is no zip, or one with too many members."""
         try:
             self._zip = zipfile.ZipFile(source)
-        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error):
             raise NotOfFormat("it is no whole zip") from None
         self.names = self._zip.namelist()
         if len(self.names) > MAX_MEMBERS:
@@ -576,11 +621,10 @@ class Archive:
     @contextmanager
     def opened(self, name: str) -> Iterator[Source]:
         """Open a member. Raises BrokenMessage for a damaged or encrypted one, also while it is read."""
-        try:
-            with self._zip.open(name) as member:
-                yield _Limited(member, self._room)
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as damage:
-            raise BrokenMessage(f"{name[:MAX_SHOWN_CHARS]} can't be unpacked: {type(damage).__name__}") from None
+        with ExitStack() as stack:
+            with _damage_told(name):
+                member = stack.enter_context(self._zip.open(name))
+            yield _Limited(member, self._room, name)
 
 
 def members_of(source: IO[bytes], is_wanted: Callable[[str], object], expected: str) -> Iterator[Source]:

@@ -77,7 +77,11 @@ class AnswerWithModel:
     async def __call__(self, request: AnswerRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a question. Raises Rejected."""
         answer, boundary = self._answer_at(record.partition), request.scope.boundary
-        answer.check(request)
+        if request.response_format is None:
+            answer.check(request)
+        else:
+            # Beside other requests: a schema may take a second.
+            await asyncio.to_thread(answer.check, request)
         exchange = answer.exchange(request, original_record(record))
         digest = digest_of(original_record(record))
         if (under_way := self._under_way.get(digest)) is not None:

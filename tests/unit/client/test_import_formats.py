@@ -608,3 +608,53 @@ def test_a_zip_that_unpacks_to_too_much_ends_there(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(reading, "PARSED_BYTES", 100)
     entries = read(zipped(**{"conversations.json": claude() + claude(text="x" * 5000)}), "claude")
     assert [type(entry) for entry in entries] == [Message, Problem]
+
+
+# Hostile files
+
+
+def a_turn(key: str, **fields: Any) -> Json:
+    """A line of `turn.v1`."""
+    return {"schema": "turn.v1", "turn_id": key, "conversation_id": "c", "role": "user", "content": "x"} | fields
+
+
+def remembered(key: str, **fields: Any) -> Json:
+    """A memory of mem0."""
+    return {"id": key, "memory": "tea", "created_at": "9999-12-31T23:59:59.999999Z"} | fields
+
+
+@pytest.mark.parametrize(
+    ("export", "export_format"),
+    [
+        ((a_turn("t1", content="half \ud83d"), a_turn("t2")), "jsonl"),
+        ((a_turn("t1", metadata={"\ud83d": 1}), a_turn("t2")), "jsonl"),
+        ([remembered("m1"), remembered("m2")], "mem0"),
+    ],
+)
+def test_a_hostile_message_costs_the_others_nothing(export: Any, export_format: Any) -> None:
+    assert len([reading.entry_line(entry) for entry in read(export, export_format)]) == 2
+
+
+def test_a_line_that_is_no_utf_8_is_a_problem() -> None:
+    line = json.dumps(a_turn("t1", content="A")).encode().replace(b"A", b"\xed\xa0\x80")
+    [problem, _] = read(line + b"\n" + json.dumps(a_turn("t2")).encode(), "jsonl")
+    assert isinstance(problem, Problem)
+
+
+def test_a_number_of_thousands_of_digits_is_told() -> None:
+    export = json.dumps([remembered("m1", metadata={"n": 7777})]).replace("7777", "7" * 5000)
+    with pytest.raises(NotOfFormat):
+        read(export.encode(), "mem0")
+
+
+def test_the_place_of_a_problem_is_short() -> None:
+    [_, problem] = read([remembered("m1"), remembered("m" * 10**6, memory=7)], "mem0")
+    assert len(reading.entry_line(problem)) < 1000
+
+
+def test_a_damaged_member_is_a_problem() -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as target:
+        target.writestr("conversations.json", "[" + " " * 10000 + "]")
+    with pytest.raises(NotOfFormat):
+        read(made.getvalue().replace(b"\x5d\x00", b"\xff\xff", 1), "chatgpt")

@@ -29,7 +29,10 @@ def test_answer_of_the_form_is_its_value(text: str) -> None:
         ('"abc"', {"type": "string", "pattern": "^[0-9]+$"}, "it does not match"),
         ("1", RECURSIVE, "nested too deeply"),
         ("1", MULTIPLIED, "takes too long"),
-        ("[" * 2000, DRINK, ""),
+        ("[" * 200_000, DRINK, "nested too deeply"),
+        ("1e400", {"multipleOf": 0.1}, "too large"),
+        ("{}", {"$ref": "#/$defs/missing"}, "can't be applied"),
+        ('"a"', {"$ref": "#/unknown", "unknown": {"minLength": "x"}}, "can't be applied"),
     ],
 )
 def test_any_other_answer_is_refused(text: str, schema: dict[str, Any], says: str) -> None:
@@ -56,6 +59,13 @@ def test_schema_that_can_be_checked_is_taken(schema: dict[str, Any]) -> None:
         ({"$ref": "https://example.com/a.json"}, "a part of the same schema"),
         ({"items": {"patternProperties": {}}}, "'patternProperties' is not supported"),
         ({"properties": {"a": {"pattern": "(?=a)"}}}, "is not supported: no look-around"),
+        ({"unevaluatedProperties": False}, "'unevaluatedProperties' is not supported"),
+        ({"unknown": {"$ref": 7}}, "'$ref' is no text"),
+        ({"unknown": {"pattern": 7}}, "'pattern' is no text"),
+        ({"$ref": "#/$defs/missing"}, "refers to nothing"),
+        ({"$ref": "#/default", "default": {"patternProperties": {"(a+)+$": False}}}, "refers to no schema"),
+        ({"properties": {f"a{n}": {} for n in range(6000)}}, "at most 5000 values"),
+        ({"properties": {f"a{n}": {"pattern": str(n)} for n in range(60)}}, "at most 50 patterns"),
     ],
 )
 def test_schema_that_can_not_be_checked_is_refused(schema: dict[str, Any], says: str) -> None:
