@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -48,6 +49,9 @@ MAX_EXPORT_BYTES = 256 * 1024 * 1024
 
 MAX_SPOOLED_BYTES, MAX_SPOOLED_OF_SENDER = 16 * MAX_EXPORT_BYTES, 4 * MAX_EXPORT_BYTES
 """Bytes of exports on disk: in all, and of one caller."""
+
+MAX_IMPORTS, MAX_IMPORTS_OF_SENDER = 256, 32
+"""Imports that are taken, run or wait: in all, and of one caller. Each holds a file open, and is reported about."""
 
 PIECE_BYTES = 1024 * 1024
 """Bytes that are written to disk at once."""
@@ -160,6 +164,7 @@ class Imports:
         self._folder = folder
         self._own_folder: Path | None = None
         self._spooled: dict[str, int] = {}
+        self._jobs: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -182,6 +187,8 @@ class Imports:
     async def begin(self, call: Call, asked: Asked, pieces: AsyncIterable[bytes]) -> tuple[str, Json]:
         """Take a file, and begin to import it; return the id of the job, and its counts. Raises Refused."""
         asked.check()
+        if self._jobs[call.caller.name] >= MAX_IMPORTS_OF_SENDER or self._jobs.total() >= MAX_IMPORTS:
+            raise _too_many()
         job_id = f"import-{uuid.uuid4().hex}"
         try:
             folder = self._root() / job_id
@@ -191,6 +198,7 @@ class Imports:
             raise Refused("unavailable", "this gateway has no room for exports", retry_after_s=RETRY_AFTER_S) from None
         lock = _locked(folder)
         job = _Job(folder, job_id, call.caller, call.user_id, call.request_id, asked)
+        self._jobs[job.caller.name] += 1
         try:
             await self._spool(job, pieces)
             await self._look(job)
@@ -236,8 +244,7 @@ class Imports:
     def _take_room(self, job: _Job, size: int) -> None:
         of_caller = self._spooled.get(job.caller.name, 0) + size
         if of_caller > MAX_SPOOLED_OF_SENDER or sum(self._spooled.values()) + size > MAX_SPOOLED_BYTES:
-            message = "too many exports are being imported: wait until some are done"
-            raise Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
+            raise _too_many()
         self._spooled[job.caller.name] = of_caller
         job.size += size
 
@@ -264,6 +271,7 @@ class Imports:
                 return
             job = _Job.saved_in(folder)
             job.size = job.file.stat().st_size
+            self._jobs[job.caller.name] += 1
             self._spooled[job.caller.name] = self._spooled.get(job.caller.name, 0) + job.size
         except (OSError, ValueError, KeyError, TypeError) as problem:
             log.warning("an export that was not taken whole is removed: %s", type(problem).__name__)
@@ -278,6 +286,9 @@ class Imports:
         self._spooled[job.caller.name] = self._spooled.get(job.caller.name, 0) - job.size
         if self._spooled[job.caller.name] <= 0:
             del self._spooled[job.caller.name]
+        self._jobs[job.caller.name] -= 1
+        if not self._jobs[job.caller.name]:
+            del self._jobs[job.caller.name]
         shutil.rmtree(job.folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
@@ -382,6 +393,11 @@ class Imports:
                 return
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 30.0)
+
+
+def _too_many() -> Refused:
+    message = "too many exports are being imported: wait until some are done"
+    return Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
 
 
 def _locked(folder: Path) -> int | None:

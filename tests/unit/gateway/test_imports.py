@@ -123,6 +123,24 @@ async def test_exports_of_a_caller_have_bounded_room(
         assert (await http.post(PATH, params={"format": "jsonl"}, content=lines(3))).status_code == 202
 
 
+async def test_imports_of_a_caller_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "MAX_IMPORTS_OF_SENDER", 2)
+    async with served(StoppingWire(0), tmp_path) as http:
+        answers = [await http.post(PATH, params={"format": "jsonl"}, content=lines(1)) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [202, 202, 429]
+
+
+async def test_imports_that_are_done_make_place(
+    wire: FakeWire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "MAX_IMPORTS_OF_SENDER", 1)
+    async with served(wire, tmp_path) as http:
+        await http.post(PATH, params={"format": "jsonl"}, content=lines(1))
+        await ended(wire)
+        await asyncio.sleep(0.1)
+        assert (await http.post(PATH, params={"format": "jsonl"}, content=lines(1))).status_code == 202
+
+
 async def test_a_broken_turn_is_never_sent(wire: FakeWire, tmp_path: Path) -> None:
     async with served(wire, tmp_path) as http:
         await http.post(PATH, params={"format": "jsonl"}, content=lines(1) + lines(2, role="pope"))
