@@ -12,7 +12,7 @@ model = OpenAI()  # reads OPENAI_API_KEY and OPENAI_BASE_URL
 url, key = os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"), os.environ.get("MODESTREAM_KEY")
 
 with SyncHttpMemoryClient(url, key=key, user_id=user) as memory:
-    while question := input("> "):
+    while question := input("> "):  # an empty line ends it
         context = memory.assemble(question, conversation_id=conversation)
         # What is remembered, the turns of this conversation, and the question.
         messages: Any = context.messages

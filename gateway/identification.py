@@ -31,7 +31,7 @@ def check_key_file(settings: GatewaySettings) -> None:
     if path is not None and not path.exists():
         sys.exit(
             f"setting MODESTREAM_GATEWAY_KEYS: there is no file {path}; "
-            "`python -m streams key add --principal NAME` makes it with its first key"
+            "`modestream key add --principal NAME` makes it with its first key"
         )
 
 

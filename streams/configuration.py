@@ -19,8 +19,8 @@ SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 
 PREFIX = "MODESTREAM_"
 
-OF_GATEWAYS = "GATEWAY_"
-"""Begins the names of settings that only the gateway has."""
+OF_GATEWAYS = ("GATEWAY_", "OPENAI_UPSTREAM")
+"""Begin the names of settings that only the gateway has."""
 
 OF_CALLERS = frozenset({"URL", "KEY"})
 """Names that the programs of the documentation read: a gateway's address, and a key."""
@@ -52,12 +52,12 @@ def check_security(security: KafkaSecurity | None) -> None:
 
 
 def unknown_names(
-    *kinds: type[BaseSettings], variables: Mapping[str, str | None] | None = None, passed_over: str | tuple[()] = ()
+    *kinds: type[BaseSettings], variables: Mapping[str, str | None] | None = None, passed_over: tuple[str, ...] = ()
 ) -> list[str]:
     """Return a sentence for each name that none of these settings has, with the most similar name.
 
-    `variables` are those of the environment and of `.env` by default. Names of settings that begin with `passed_over`
-    are another process's to judge.
+    `variables` are those of the environment and of `.env` by default. Names that begin with one of `passed_over` are
+    another process's to judge.
     """
     if variables is None:
         variables = {**dotenv_values(".env"), **os.environ}

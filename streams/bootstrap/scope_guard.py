@@ -22,7 +22,7 @@ SCOPE_FILE = "scope.json"
 """The file with the fields, in the data directory."""
 
 MIGRATE = (
-    "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `python -m streams migrate`, as"
+    "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `modestream migrate`, as"
     " docs/operations.md says under 'Migrating'"
 )
 """What an operator can do about a refused setting."""

@@ -42,7 +42,7 @@ def require_operator(principal: str | None) -> None:
     if principal != OPERATOR:
         message = (
             "commands on the pipelines need the permission `operate`, which the file of the setting AUTHORIZATION"
-            " grants; without that file they are for `python -m streams pipeline` and for a gateway without keys"
+            " grants; without that file they are for `modestream pipeline` and for a gateway without keys"
         )
         raise Rejected("not_allowed", message)
 

@@ -251,7 +251,7 @@ class HttpTransport:
             if self._client is None:
                 raise MemoryClosed("the client was closed before the answer came") from problem
             raise MemoryUnreachable(
-                f"no connection to the gateway at {self._url}: {problem!r}: is it up (`python -m streams up`)?"
+                f"no connection to the gateway at {self._url}: {problem!r}: is it up (`modestream up`)?"
             ) from problem
 
 

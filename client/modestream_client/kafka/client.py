@@ -76,7 +76,7 @@ class KafkaTransport:
         opening = open_connection(
             self._bootstrap, self._security, self._prefix + REPLIES_TOPIC, self._replies.deliver, self._timeout
         )
-        with _unreachable("is the service up (`python -m streams up`)?"):
+        with _unreachable("is the service up (`modestream up`)?"):
             self._connection = await self._exit.enter_async_context(opening)
 
     async def close(self) -> None:

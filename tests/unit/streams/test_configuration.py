@@ -35,6 +35,8 @@ def test_unlike_name_is_told_alone() -> None:
         ("modestream_broker", "kafka://k:9092"),
         ("MODESTREAM_USER", "ana"),
         ("MODESTREAM_GATEWAY_ANYTHING", "a name that the gateway judges"),
+        ("MODESTREAM_OPENAI_UPSTREAM", "https://api.openai.com/v1"),
+        ("MODESTREAM_OPENAI_UPSTREAM_KEY_ENV", "OPENAI_API_KEY"),
         ("MODESTREAM_URL", "http://127.0.0.1:8080"),
         ("MODESTREAM_WORKER_SERVICE_HOST", "10.0.0.1"),
         ("MODESTREAM_SERVICE_HOST", "10.0.0.1"),
