@@ -63,10 +63,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 79_777, "modules": 514, "functions/100": 11.8, "imports %": 7.8, COMMENTS: 0.84, "used once": 741,
+        "lines": 85_550, "modules": 527, "functions/100": 11.6, "imports %": 7.7, COMMENTS: 0.85, "used once": 808,
         "small": 17, "one": 0,
     },
-    "tests": {"lines": 80_892, "one": 166, "tuple asserts": 4},
+    "tests": {"lines": 84_250, "one": 165, "tuple asserts": 4},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
