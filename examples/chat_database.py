@@ -1,6 +1,7 @@
 """Publishes the messages of a chat database as turns over Kafka; run again, it changes nothing.
 
-`python chat_database.py chats.db`, with a table `messages(id, user, conversation, role, text, sent_at)`.
+`python chat_database.py chats.db`, with a table `messages(id, user, conversation, role, text, sent_at)`; `sent_at` is
+ISO-8601 with a zone, such as `2026-11-29T10:00:00Z`.
 """
 
 import os

@@ -57,6 +57,10 @@ def _end_with_reader() -> NoReturn:
     os._exit(1)  # pragma: no cover
 
 
+AT_BROKER = "The broker is that of MODESTREAM_BROKER (kafka://127.0.0.1:9092 without it)."
+"""Ends the help of a command that connects to a broker."""
+
+
 def _parser(settings: Settings) -> argparse.ArgumentParser:
     program = "modestream" if Path(sys.argv[0]).stem == "modestream" else "python -m streams"
     parser = argparse.ArgumentParser(prog=program, description="Conversation memory as an event pipeline.")
@@ -71,20 +75,24 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     up.add_argument("--fetch", action="store_true", help="fetch Kafka, which a first start needs, and end")
     up.add_argument("--workers", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     up.set_defaults(run=_up)
-    worker = commands.add_parser("worker", help="one worker, or several, against a running broker")
+    worker = commands.add_parser("worker", help="one worker, or several, against a running broker", epilog=AT_BROKER)
     worker.add_argument("--processes", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     worker.set_defaults(run=_worker)
     restart = commands.add_parser("restart", help="restart the workers of a running supervisor one after another")
     restart.add_argument("--data-dir", type=Path, default=settings.data_dir, help="(%(default)s)")
     restart.set_defaults(run=_restart)
-    gateway = commands.add_parser("gateway", help="HTTP against a running broker")
+    gateway = commands.add_parser("gateway", help="HTTP against a running broker", epilog=AT_BROKER)
     gateway.set_defaults(run=_gateway)
-    remember = commands.add_parser("remember", help="store a text as a turn of a user; print its record")
+    remember = commands.add_parser(
+        "remember", help="store a text as a turn of a user; print its memory's id and mode", epilog=AT_BROKER
+    )
     remember.add_argument("text")
     remember.add_argument("--user", required=True, help="whose memory it is")
     remember.add_argument("--conversation", default="default", help="the turn's conversation (%(default)s)")
     remember.set_defaults(run=_remember)
-    ask = commands.add_parser("ask", help="have the language model answer a question from a user's memory")
+    ask = commands.add_parser(
+        "ask", help="have the language model answer a question from a user's memory", epilog=AT_BROKER
+    )
     ask.add_argument("question")
     ask.add_argument("--user", required=True, help="whose memory answers")
     ask.add_argument("--conversation", default="default", help="where question and answer belong (%(default)s)")
@@ -96,7 +104,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     pipeline = commands.add_parser("pipeline", help="the steps of the pipelines: show, edit, roll back")
     _add_pipeline_commands(pipeline)
     pipeline.set_defaults(run=_pipeline)
-    mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER")
+    mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER", epilog=AT_BROKER)
     mcp.set_defaults(run=_mcp)
     _add_operations(commands)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
@@ -139,7 +147,7 @@ OPERATIONS = {
 
 def _add_operations(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     for name, about in OPERATIONS.items():
-        parser = commands.add_parser(name, help=about, description=about)
+        parser = commands.add_parser(name, help=about, description=about, epilog=AT_BROKER)
         parser.set_defaults(run=partial(_operate, name))
         # Its options are needed by no other command.
         if sys.argv[1:2] == [name]:
