@@ -79,4 +79,11 @@ def __getattr__(name: str) -> object:
     """Import the module of a public name."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    try:
+        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+    except ModuleNotFoundError as missing:
+        if missing.name != "httpx":
+            raise
+        message = f"{name} needs httpx: pip install 'modestream-client[http]'"
+        raise ModuleNotFoundError(message, name="httpx") from missing
+    return getattr(module, name)

@@ -67,7 +67,7 @@ def http_lines(url: str, user_id: str, body: str) -> list[str]:
 
 def window_lines(data_dir: str) -> list[str]:
     """Return how these memories are seen in a browser once the demo has ended."""
-    command = f"  make up DATA_DIR={data_dir}"
+    command = f"  modestream up --data-dir {data_dir}    # from a clone: make up DATA_DIR={data_dir}"
     address = "  then open http://127.0.0.1:8080/admin, or the address of its ready line"
     return ["", RULE, "In a browser, with the map of these memories:", command, address]
 

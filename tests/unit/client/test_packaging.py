@@ -7,6 +7,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import hatchling.build
+import modestream_client
 import pytest
 
 CLIENT = Path("client").resolve()
@@ -69,6 +70,15 @@ def run(program: str, allowed: set[str], foreign: Path) -> str:
 
 def test_kafka_client_needs_aiokafka_and_pydantic_alone(tmp_path: Path) -> None:
     assert run(USE.format(name="MemoryClient", address="127.0.0.1:1"), NEEDED, tmp_path) == "MemoryUnreachable"
+
+
+@pytest.mark.parametrize("name", ["HttpMemoryClient", "SyncHttpMemoryClient"])
+def test_http_client_without_httpx_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [module for module in sys.modules if module.startswith(("modestream_client.http", "httpx."))]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ModuleNotFoundError, match=rf"{name} needs httpx: pip install 'modestream-client\[http\]'"):
+        getattr(modestream_client, name)
 
 
 def test_http_client_needs_httpx_and_no_kafka(tmp_path: Path) -> None:
