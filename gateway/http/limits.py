@@ -8,6 +8,7 @@ has a bounded number of JSON values. A caller that hangs up meanwhile gets no an
 
 import asyncio
 import math
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from functools import partial
@@ -41,6 +42,10 @@ COUNT_WRITE = "modestream.count_write"
 
 CHARGE_WRITES = "modestream.charge_writes"
 """The key of a function that counts further writes of a request that is admitted: the next request waits for them."""
+
+WAIT_FOR_MODEL = "modestream.wait_for_model"
+"""The key of a function that gives up a request's place for one of those that wait for a language model, where its path
+does not say so. It raises Refused."""
 
 BODY_LIMITS = "modestream.body_limits"
 """The key of the limits of a body that is read by its route."""
@@ -203,12 +208,23 @@ class UnderWay:
         path = scope["path"]
         waits_for_model = path.startswith(PROVIDER_PATHS) or path.endswith(ANSWERS)
         places = self._of_provider if waits_for_model else self._requests
+        sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
         bound = places.take(sender, 1, most)
         if bound is not None:
-            sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
             refused = busy(self._meters, "in_flight" if bound == "all" else sender_bound)
             await problem(refused, scope["request_id"])(scope, receive, send)
             return
+
+        def wait_for_model() -> None:
+            nonlocal places
+            if places is self._of_provider:
+                return
+            if (bound := self._of_provider.take(sender, 1, most)) is not None:
+                raise busy(self._meters, "in_flight" if bound == "all" else sender_bound)
+            places.give_back(sender, 1)
+            places = self._of_provider
+
+        scope[WAIT_FOR_MODEL] = wait_for_model
         self._meters.in_flight.inc()
         try:
             await self._app(scope, receive, send)
@@ -233,12 +249,17 @@ def busy(meters: Meters, limit: str) -> Refused:
 def is_streaming(scope: Scope) -> bool:
     """True for a request whose answer stays open, or whose body is taken piece by piece."""
     if scope["method"] == "POST":
-        return bool(scope["path"].endswith(SPOOLED))
+        return is_spooled(scope)
     return scope["method"] == "GET" and is_stream(scope["path"])
 
 
-SPOOLED = "/imports"
-"""The end of a path whose body is read by its route, a piece at a time."""
+SPOOLED = re.compile(r"/v1/users/[^/]+/imports")
+"""The path whose body is read by its route, a piece at a time. Its end would not do: callers choose names of users."""
+
+
+def is_spooled(scope: Scope) -> bool:
+    """True for a request whose body is read by its route."""
+    return scope["type"] == "http" and scope["method"] == "POST" and SPOOLED.fullmatch(scope["path"]) is not None
 
 
 async def pieces_of(request: Request) -> AsyncIterator[bytes]:
@@ -286,9 +307,9 @@ class ReadBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         announced = headers.get("content-length", "0")
-        if is_spooled := scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith(SPOOLED):
+        if spooled := is_spooled(scope):
             scope[BODY_LIMITS] = self._limits
-        if is_spooled or (announced == "0" and "transfer-encoding" not in headers):
+        if spooled or (announced == "0" and "transfer-encoding" not in headers):
             await self._app(scope, receive, send)
             return
         is_for_anybody = "caller" not in scope or scope["path"] in self._forms

@@ -27,7 +27,7 @@ MAX_ANSWER_WAIT_S = 60.0
 
 
 def unlimited() -> None:
-    """Count nothing: on stdio the only caller is the program that started this process."""
+    """Bound nothing: on stdio the only caller is the program that started this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class ToolRequest:
     project: str = DEFAULT_PROJECT
     count_write: Callable[[], None] = unlimited
     """Called before a tool writes. Raises Refused, `too_many_requests`."""
+    wait_for_model: Callable[[], None] = unlimited
+    """Called before a tool waits for a language model. Raises Refused."""
 
     def scope(self, project: str | None = None) -> Json:
         """Return the scope without its user."""
@@ -113,6 +115,7 @@ async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMem
 
 async def ask_memory(service: MemoryService, request: ToolRequest, asked: AskMemory) -> Json:
     """Have the language model answer; what belongs to one conversation of one project is stored."""
+    request.wait_for_model()
     scope = request.scope(asked.project_id)
     stores = asked.conversation_id is not None and scope[PROJECT] != ANY_VALUE
     fields = asked.model_dump(exclude={"project_id"}, exclude_none=True) | {"store": stores}

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.connection_settings import USUAL_TOOLS
 from gateway.http.calls import decoded
-from gateway.http.limits import COUNT_WRITE
+from gateway.http.limits import COUNT_WRITE, WAIT_FOR_MODEL
 from gateway.http.problems import problem
 from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import Context, build_server
@@ -76,7 +76,7 @@ def request_of(context: Context) -> ToolRequest:
     assert context.request is not None
     scope: Scope = context.request.scope
     call = Call.within(scope["caller"], scope[USER], request_id=str(scope.get("request_id", "-")))
-    return ToolRequest(call, count_write=scope[COUNT_WRITE])
+    return ToolRequest(call, count_write=scope[COUNT_WRITE], wait_for_model=scope[WAIT_FOR_MODEL])
 
 
 def _user_of(scope: Scope) -> str:

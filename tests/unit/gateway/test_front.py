@@ -187,7 +187,7 @@ async def test_connection_that_sends_nothing_ends() -> None:
         assert await answered(await served.connect()) == (0, "")
 
 
-@pytest.mark.parametrize("path", [SEARCH, TURNS, "/mcp"])
+@pytest.mark.parametrize("path", [SEARCH, TURNS, "/mcp", "/mcp/users/imports"])
 async def test_slow_body_is_refused(path: str) -> None:
     async with serving(body_seconds=SOON) as served:
         assert await served.ask(post(path, 100), b"{") == (408, "timeout")

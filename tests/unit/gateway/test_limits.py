@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 from starlette.datastructures import Headers
 
+from gateway.connection_settings import MODEL_TOOLS, USUAL_TOOLS
 from gateway.http.limits import Limits
 from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import mem0_routes
@@ -85,7 +86,7 @@ async def told(http: httpx.AsyncClient, method: str, **params: Any) -> str:
 @asynccontextmanager
 async def protocol_over(wire: FakeWire, limits: Limits) -> AsyncIterator[httpx.AsyncClient]:
     service = MemoryService(wire)
-    door = McpRouter(service)
+    door = McpRouter(service, (*USUAL_TOOLS, *MODEL_TOOLS))
     async with door.running(), http_over(service, callers=OneCaller(), limits=limits, routes=door.routes) as http:
         yield http
 
@@ -128,6 +129,32 @@ async def test_more_than_the_process_bears_is_unavailable() -> None:
         wire.go.set()
         assert (await first).status_code == 200
         assert (await http.post(SEARCH, json={"query": "q"})).status_code == 200
+
+
+class SlowModel(FakeWire):
+    """Has no answers of the language model until it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def request(self, topic: str, value: Any, **how: Any) -> Any:
+        if value["schema"] == "answer.v1":
+            self.asked.set()
+            await self.go.wait()
+        return await super().request(topic, value, **how)
+
+
+async def test_tool_that_waits_for_a_model_takes_no_place_of_others() -> None:
+    wire = SlowModel()
+    async with protocol_over(wire, Limits(in_flight=1)) as http:
+        asking = asyncio.create_task(told(http, "tools/call", name="ask_memory", arguments={"query": "tea?"}))
+        await asyncio.wait_for(wire.asked.wait(), 5)
+        found = await http.post(SEARCH, json={"query": "q"})
+        wire.go.set()
+        await asking
+    assert found.status_code == 200
 
 
 def test_a_bucket_fills_again() -> None:
