@@ -4,6 +4,7 @@ A job is found under its id by any gateway, also after a restart of the worker. 
 that the run itself gives, as JSON.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, Self
@@ -55,6 +56,9 @@ class StoredJob(BaseModel, frozen=True):
 
     def without_texts(self) -> Self:
         """Return the job without the texts of memories in its answer, present or to come."""
+        if self.progress is not None:
+            # An import's answer has none, and is what its sender says it is.
+            return self
         if self.answer is None:
             return self.model_copy(update={"forgets_texts": True})
         answer = from_json(self.answer)
@@ -112,19 +116,21 @@ class JobHistory(BaseModel, frozen=True):
         """Take a report about an import: its counts never go back, and one that has ended has."""
         earlier = self.find(job.job_id)
         if earlier is None:
-            return self.model_copy(update={"stored": (*self.stored, job)[-MAX_STORED_JOBS:]})
+            return self._with((*self.stored, job)[-MAX_STORED_JOBS:])
         if earlier.answer is not None:
             return self
         before = earlier.progress or {}
         progress = {name: max(count, before.get(name, 0)) for name, count in (job.progress or {}).items()}
         latest = job.model_copy(update={"progress": progress})
-        return self.model_copy(
-            update={"stored": tuple(latest if stored is earlier else stored for stored in self.stored)}
-        )
+        return self._with(latest if stored is earlier else stored for stored in self.stored)
 
     def ended(self, job_id: str, answer: bytes) -> Self:
-        """Add the answer of a job, unless the job was dropped meanwhile; drop the oldest answers beyond the limit."""
-        stored = [job.answered(answer) if job.job_id == job_id else job for job in self.stored]
+        """Add the answer of a job, unless the job was dropped meanwhile."""
+        return self._with(job.answered(answer) if job.job_id == job_id else job for job in self.stored)
+
+    def _with(self, jobs: Iterable[StoredJob]) -> Self:
+        """Return the history with these jobs, without the oldest answers beyond the limit."""
+        stored = list(jobs)
         sizes = accumulate(len(job.answer or "") for job in reversed(stored))
         fits = [size <= MAX_ANSWER_BYTES for size in sizes][::-1]
         latest = tuple(job for job, is_within in zip(stored, fits, strict=True) if is_within or job.answer is None)

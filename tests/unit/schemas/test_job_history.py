@@ -76,3 +76,20 @@ def test_texts_go_from_answers_that_are_there_and_from_those_to_come(*, is_runni
         history = history.ended("backfill-0-1", CONSOLIDATED).without_texts()
     assert "secret" not in history.model_dump_json()
     assert history.stored[0].body()["result"]["diff"] == [{"op": "distil", "before": None, "after": None}]
+
+
+def reported(number: int, answer: bytes) -> StoredJob:
+    """An import that has ended."""
+    return StoredJob(job_id=f"import-{number:032x}", project=None, at_ms=number, progress={"read": 1}).answered(answer)
+
+
+def test_answers_of_imports_take_bounded_room_together() -> None:
+    history = JobHistory()
+    for number in range(4):
+        history = history.reported(reported(number, b'{"status":"ok","result":{"x":"%b"}}' % (b"x" * 3_000_000)))
+    assert [job.at_ms for job in history.stored] == [3]
+
+
+def test_memories_are_forgotten_whatever_an_import_has_reported() -> None:
+    history = JobHistory().reported(reported(1, b'{"status":"ok","result":{"diff":7}}'))
+    assert history.without_texts() == history
