@@ -5,6 +5,7 @@ take time linear in the text, and schemas and the steps of a check have limits.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -69,7 +70,10 @@ def read_answer(text: str, schema: Mapping[str, Any]) -> Any:
 
     fenced = CODE_FENCE.match(text)
     try:
-        value = json.loads(fenced[1] if fenced else text, parse_constant=_refuse_constant)
+        value = json.loads(fenced[1] if fenced else text, parse_constant=_refuse_constant, parse_float=_finite)
+        if "\\ud" in text.lower():
+            # Halves of characters, which a reply can't carry.
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         problem = next(_validator(schema).iter_errors(value), None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -171,6 +175,13 @@ def _compiled(pattern: str) -> SchemaValidator:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError:
         raise ValueError(f"the pattern {pattern[:80]!r} is not supported: no look-around, no back-references") from None
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("it has a number that is too large")
+    return value
 
 
 def _refuse_constant(name: str) -> None:

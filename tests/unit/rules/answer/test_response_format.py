@@ -20,6 +20,10 @@ def test_answer_of_the_form_is_its_value(text: str) -> None:
     assert read_answer(text, DRINK) == {"mode": "tea"}
 
 
+def test_halves_of_characters_are_replaced() -> None:
+    assert read_answer(r'["a\ud83d", "\ud83d\ude00"]', {}) == ["a?", "\U0001f600"]
+
+
 @pytest.mark.parametrize(
     ("text", "schema", "says"),
     [
@@ -30,7 +34,8 @@ def test_answer_of_the_form_is_its_value(text: str) -> None:
         ("1", RECURSIVE, "nested too deeply"),
         ("1", MULTIPLIED, "takes too long"),
         ("[" * 200_000, DRINK, "nested too deeply"),
-        ("1e400", {"multipleOf": 0.1}, "too large"),
+        ("1e400", {}, "too large"),
+        ("1" * 400, {"multipleOf": 0.1}, "too large"),
         ("{}", {"$ref": "#/$defs/missing"}, "can't be applied"),
         ('"a"', {"$ref": "#/unknown", "unknown": {"minLength": "x"}}, "can't be applied"),
     ],
