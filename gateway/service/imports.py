@@ -194,8 +194,7 @@ class Imports:
             folder = self._root() / job_id
             folder.mkdir(mode=0o700)
         except OSError as problem:
-            log.error("exports can't be kept: %s", problem)  # noqa: TRY400
-            raise Refused("unavailable", "this gateway has no room for exports", retry_after_s=RETRY_AFTER_S) from None
+            raise _no_room(problem) from None
         lock = _locked(folder)
         job = _Job(folder, job_id, call.caller, call.user_id, call.request_id, asked)
         self._jobs[job.caller.name] += 1
@@ -204,8 +203,10 @@ class Imports:
             await self._look(job)
             await self._report(job)
             job.save()
-        except BaseException:
+        except BaseException as problem:
             self._remove(job, lock)
+            if isinstance(problem, OSError):
+                raise _no_room(problem) from None
             raise
         self._start(job, lock)
         return job_id, job.tally.counts()
@@ -370,8 +371,10 @@ class Imports:
             pause_s = next(pauses, pause_s)
             await asyncio.sleep(pause_s)
             # Also where nothing has changed: it says that the import goes on.
-            with suppress(Refused):
+            with suppress(OSError):
+                # A full disk ends no import.
                 job.save()
+            with suppress(Refused):
                 await self._report(job)
 
     async def _report(self, job: _Job, **end: Any) -> None:
@@ -398,6 +401,11 @@ class Imports:
 def _too_many() -> Refused:
     message = "too many exports are being imported: wait until some are done"
     return Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
+
+
+def _no_room(problem: OSError) -> Refused:
+    log.error("exports can't be kept: %s", problem)
+    return Refused("unavailable", "this gateway has no room for exports", retry_after_s=RETRY_AFTER_S)
 
 
 def _locked(folder: Path) -> int | None:

@@ -123,6 +123,16 @@ async def test_exports_of_a_caller_have_bounded_room(
         assert (await http.post(PATH, params={"format": "jsonl"}, content=lines(3))).status_code == 202
 
 
+async def test_an_export_for_which_the_disk_has_no_room_is_refused_and_not_kept(
+    wire: FakeWire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports._Job, "file", Path("/dev/full"))
+    async with served(wire, tmp_path) as http:
+        answer = await http.post(PATH, params={"format": "jsonl"}, content=lines(1))
+    assert answer.status_code == 503
+    assert [*tmp_path.iterdir()] == []
+
+
 async def test_imports_of_a_caller_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "MAX_IMPORTS_OF_SENDER", 2)
     async with served(StoppingWire(0), tmp_path) as http:
