@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from modestream_client.imports import EXPECTED, FORMATS, Entry, Problem, zone_of
 from modestream_client.imports.publishing import RETRIABLE, ModesFor, Tally, TryAgain, publish
@@ -56,8 +57,8 @@ MAX_IMPORTS, MAX_IMPORTS_OF_SENDER = 256, 32
 PIECE_BYTES = 1024 * 1024
 """Bytes that are written to disk at once."""
 
-AT_ONCE, AT_ONCE_OF_USER = 8, 3
-"""Imports that run at the same time; further ones wait."""
+AT_ONCE, AT_ONCE_OF_SENDER, AT_ONCE_OF_USER = 8, 6, 3
+"""Imports that run at the same time, in all, of one caller, and of one user; further ones wait."""
 
 ENTRIES_AT_A_STRETCH = 50
 """Entries that are taken before other calls are served again."""
@@ -168,7 +169,8 @@ class Imports:
         self._tasks: set[asyncio.Task[None]] = set()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._at_once = asyncio.Semaphore(AT_ONCE)
-        self._of_user: dict[str, asyncio.Semaphore] = {}
+        self._turns_of: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
+        """Of users and of callers, as long as one of their imports needs it."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -296,11 +298,12 @@ class Imports:
 
     async def _run(self, job: _Job, lock: int | None) -> None:
         """Import a file to its end, and report that; a cancelled one stays on disk."""
-        of_user = self._of_user.setdefault(job.user_id, asyncio.Semaphore(AT_ONCE_OF_USER))
+        of_user = self._turns_of.setdefault(("user", job.user_id), asyncio.Semaphore(AT_ONCE_OF_USER))
+        of_sender = self._turns_of.setdefault(("sender", job.caller.name), asyncio.Semaphore(AT_ONCE_OF_SENDER))
         outcome: Json
         reporting = asyncio.create_task(self._report_regularly(job))
         try:
-            async with of_user, self._at_once:
+            async with of_user, of_sender, self._at_once:
                 with audited(job.call(TURN_S), "import", job.asked.scope, format=job.asked.format) as counts:
                     outcome = await self._publish(job)
                     counts.update(job.tally.counts())

@@ -12,8 +12,10 @@ import pytest
 from modestream_client.answers import Reply
 from modestream_client.failures import MemoryUnreachable
 from modestream_client.records import Written
+from starlette.datastructures import Headers
 
 from gateway.service import imports
+from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
@@ -131,6 +133,35 @@ async def test_an_export_for_which_the_disk_has_no_room_is_refused_and_not_kept(
         answer = await http.post(PATH, params={"format": "jsonl"}, content=lines(1))
     assert answer.status_code == 503
     assert [*tmp_path.iterdir()] == []
+
+
+class NamedCallers:
+    """Every request says whose key it has."""
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        return Caller(headers["x-api-key"], "app")
+
+
+class WireWithout(FakeWire):
+    """Answers no turns of one user."""
+
+    async def request(self, topic: str, value: Json, **how: Any) -> tuple[Reply, Written]:
+        if topic == "turns" and value["scope"]["user_id"] == "slow":
+            raise MemoryUnreachable("away")
+        return await super().request(topic, value, **how)
+
+
+async def test_imports_of_a_caller_leave_places_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "AT_ONCE_OF_SENDER", 1)
+    wire = WireWithout()
+    service = MemoryService(wire, exports=tmp_path)
+    service.imports._at_once = asyncio.Semaphore(2)
+    async with service.imports.running(), http_over(service, callers=NamedCallers()) as http:
+        for user, key in (("slow", "a"), ("slow", "a"), ("u1", "b")):
+            path, headers = f"/v1/users/{user}/imports", {"x-api-key": key}
+            await http.post(path, params={"format": "jsonl"}, content=lines(1), headers=headers)
+        end = await ended(wire)
+    assert end["result"]["stored"] == 1
 
 
 async def test_imports_of_a_caller_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
