@@ -100,8 +100,9 @@ def make_first_key(path: Path) -> str | None:
         return None
     secret = new_key()
     first = Key(id=secrets.token_hex(4), sha256=digest_of(secret), principal="admin", label="made at the first start")
-    KeyFile.change(path, lambda keys: keys.with_key(first))
-    return secret
+    # Another start may have made one since.
+    KeyFile.change(path, lambda keys: keys if keys.keys else keys.with_key(first))
+    return secret if first in KeyFile.read(path).keys else None
 
 
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
