@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 85_531, "modules": 527, "functions/100": 11.6, "imports %": 7.7, COMMENTS: 0.86, "used once": 808,
         "small": 17, "one": 0,
     },
-    "tests": {"lines": 84_255, "one": 165, "tuple asserts": 4},
+    "tests": {"lines": 84_258, "one": 165, "tuple asserts": 4},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
