@@ -4,7 +4,7 @@ Turns of one boundary are applied in the order of their partition; those of othe
 """
 
 import asyncio
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 
 
@@ -13,11 +13,14 @@ class AppliedOffsets:
 
     def __init__(self) -> None:
         self._read: dict[int, int] = {}
+        self.starts: Counter[int] = Counter()
+        """How often each partition was taken."""
         self._waiting: defaultdict[int, WaitingTurns] = defaultdict(WaitingTurns)
         self._changed: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     def start(self, partition: int, next_offset: int) -> None:
         """Record that everything before `next_offset` is applied, and that it is read next."""
+        self.starts[partition] += 1
         self._read[partition] = next_offset
         self._waiting.pop(partition, None)
         self._notify(partition)
