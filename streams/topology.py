@@ -61,6 +61,7 @@ from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberT
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.step import BeginRecord, CommittingStep, PoisonGuard, RequestStep, Step, TracingStep, TurnsStep
+from streams.flow.turns_log import TakenTurns
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents
 from streams.runtime.kafka_app import App, start_agent
@@ -172,12 +173,13 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         own_writes,
         meters,
     )
-    answers = AnswerWithModel(lambda partition: agents.at(partition).answer, queries.context, ctx)
+    taken = None if ctx.turns_log is None else TakenTurns(ctx.turns_log, ctx.progress)
+    answers = AnswerWithModel(lambda partition: agents.at(partition).answer, queries.context, taken, ctx)
 
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
         return await agents.at(partition).categorize.due_assignments(scope)
 
-    commands = AnswerCommand(dispatch_at, ctx, reassigned)
+    commands = AnswerCommand(dispatch_at, ctx, taken, reassigned)
     refreshes = RunRefreshes(lambda partition: agents.at(partition).refresh, ctx)
     run_jobs = RunJobs(
         lambda partition: agents.at(partition).maintain,

@@ -6,6 +6,7 @@ command was sent lies before the end of the log at the time the command is read.
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from typing import Protocol
 
 from schemas.failures import Unavailable
@@ -48,6 +49,29 @@ async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition:
         if before == applied and await log.is_delivered(partition, end, applied):
             return
         before = applied
+
+
+class TakenTurns:
+    """The turns that the log of a partition had when it was taken.
+
+    A killed worker may have answered some that it had not committed: they are delivered again, and what follows them
+    names their memories and modes.
+    """
+
+    def __init__(self, log: TurnsLog, progress: AppliedOffsets) -> None:
+        self._log = log
+        self._progress = progress
+        self._ends: dict[int, tuple[int, int]] = {}
+
+    async def applied(self, partition: int, boundary: str, within_s: float) -> None:
+        """Wait until those of a boundary are applied, at most `within_s` seconds. Raises Unavailable."""
+        starts = self._progress.starts[partition]
+        if self._ends.get(partition, (-1, 0))[0] != starts:
+            # It takes some 0.2 s: the consumer's connection waits for records meanwhile.
+            self._ends[partition] = starts, await self._log.end(partition)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await wait_until_applied(self._log, self._progress, partition, self._ends[partition][1], boundary)
 
 
 class LogEnds:

@@ -29,6 +29,7 @@ from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.answer import REPLY_MARGIN_S
+from streams.flow.turns_log import TakenTurns
 from streams.flow.worker_context import WorkerContext
 from streams.observability.tracing import carried_headers
 from streams.wire.partitioning import original_record
@@ -62,17 +63,21 @@ AssembleContext = Callable[[AnswerRequest, Record, ReplyOptions], Awaitable[Hand
 class AnswerWithModel:
     """Requests in, answers out. One in a worker."""
 
-    def __init__(self, answer_at: Callable[[int], Answer], assemble: AssembleContext, ctx: WorkerContext) -> None:
+    def __init__(
+        self,
+        answer_at: Callable[[int], Answer],
+        assemble: AssembleContext,
+        taken: TakenTurns | None,
+        ctx: WorkerContext,
+    ) -> None:
         """Take the agents by partition."""
         self._answer_at = answer_at
         self._assemble = assemble
+        self._taken = taken
         self._ctx = ctx
         self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_ANSWER_S)
         self._waiting: Counter[str] = Counter()
         self._under_way: dict[str, asyncio.Task[HandlerResult]] = {}
-        self._written: dict[int, tuple[Answer, int]] = {}
-        """By partition its agent, and where the log of turns ended at its first question: what another worker has
-        written lies before. A partition that comes back has another agent."""
 
     async def __call__(self, request: AnswerRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a question. Raises Rejected."""
@@ -108,7 +113,11 @@ class AnswerWithModel:
         ends = asyncio.get_running_loop().time() + time_left_s
         stored = None
         if exchange is not None:
-            await self._catch_up(record.partition, request.scope.boundary, answer, ends)
+            if self._taken is not None:
+                within_s = min(MAX_CATCH_UP_S, time_left_s)
+                with suppress(TimeoutError, Unavailable):
+                    async with asyncio.timeout(within_s):
+                        await self._taken.applied(record.partition, request.scope.boundary, within_s)
             stored = answer.before(exchange)
         asked = answer.context_request(request, stored)
         if exchange is not None and stored is not None:
@@ -154,18 +163,6 @@ class AnswerWithModel:
                 return await answer.ask(request, context, partial.take)
         except (Unavailable, Unanswerable) as problem:
             raise NoAnswer(str(problem)) from problem
-
-    async def _catch_up(self, partition: int, boundary: str, answer: Answer, ends: float) -> None:
-        """Wait until the turns of a user that another worker has written are applied, or the time is over."""
-        if (turns_log := self._ctx.turns_log) is None:
-            return
-        within_s = min(MAX_CATCH_UP_S, ends - asyncio.get_running_loop().time())
-        with suppress(TimeoutError, Unavailable):
-            async with asyncio.timeout(within_s):
-                if self._written.get(partition, (None, 0))[0] is not answer:
-                    # It takes some 0.2 s: the consumer's connection waits for records meanwhile.
-                    self._written[partition] = answer, await turns_log.end(partition)
-                await self._ctx.progress.reached(partition, self._written[partition][1] - 1, within_s, boundary)
 
 
 class NoAnswer(Exception):

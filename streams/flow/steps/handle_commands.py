@@ -27,7 +27,7 @@ from streams.backoff import until_available
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
-from streams.flow.turns_log import LOG_TIMEOUT_S
+from streams.flow.turns_log import LOG_TIMEOUT_S, TakenTurns
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import forward
 
@@ -49,7 +49,7 @@ DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_cat
 
 
 MAX_CATCH_UP_S = 5.0
-"""Maximum wait of commands for the turns of a partition that was just taken; one that can't be applied stops none."""
+"""Maximum wait of a command for the turns of a partition that was just taken; one that can't be applied stops none."""
 
 Assignments = Mapping[str, tuple[CategoryAssignment, ...]]
 
@@ -61,7 +61,11 @@ class AnswerCommand:
     """Handles `command.v1`."""
 
     def __init__(
-        self, dispatch_at: Callable[[int], DispatchCommands], ctx: WorkerContext, reassigned_at: Reassigned
+        self,
+        dispatch_at: Callable[[int], DispatchCommands],
+        ctx: WorkerContext,
+        taken: TakenTurns | None,
+        reassigned_at: Reassigned,
     ) -> None:
         self._dispatch_at = dispatch_at
         self._reassigned_at = reassigned_at
@@ -72,8 +76,7 @@ class AnswerCommand:
         self._meters = ctx.meters
         self._turns_log = ctx.turns_log
         self._pipelines = ctx.pipelines
-        self._progress = ctx.progress
-        self._caught_up: dict[int, int] = {}
+        self._taken = taken
 
     async def __call__(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Run the command, or forward its change or job."""
@@ -81,25 +84,12 @@ class AnswerCommand:
             # It runs beside other commands, whose writes are not its own.
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
             return HandlerResult(_answer(command, shown.result))
-        await self._catch_up(record.partition)
+        if self._taken is not None and not self._pipelines.turns_wait():
+            caught_up = partial(self._taken.applied, record.partition, command.scope.boundary, MAX_CATCH_UP_S)
+            await until_available(caught_up, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         issued = self._issued.get(record.partition, command.scope.boundary)
         again = await self._redelivered(issued, command, record, options)
         return again or await self._carry_out(issued, command, record)
-
-    async def _catch_up(self, partition: int) -> None:
-        """Wait, once after a partition was taken, for its turns until now.
-
-        A killed worker may have answered turns that it had not committed: they are delivered again, and a command that
-        follows them names their memories and modes.
-        """
-        starts = self._progress.starts[partition]
-        if self._turns_log is None or self._caught_up.get(partition) == starts:
-            return
-        end = await until_available(
-            partial(self._turns_log.end, partition), "kafka", self._meters, at_most_s=LOG_TIMEOUT_S
-        )
-        await self._progress.reached(partition, end - 1, MAX_CATCH_UP_S)
-        self._caught_up[partition] = starts
 
     async def _redelivered(
         self, issued: IssuedCommands, command: Command, record: Record, options: ReplyOptions
