@@ -63,7 +63,7 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 85_568, "modules": 527, "functions/100": 11.6, "imports %": 7.7, COMMENTS: 0.86, "used once": 809,
+        "lines": 85_565, "modules": 528, "functions/100": 11.6, "imports %": 7.7, COMMENTS: 0.86, "used once": 807,
         "small": 17, "one": 0,
     },
     "tests": {"lines": 84_285, "one": 165, "tuple asserts": 4},

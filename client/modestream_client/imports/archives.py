@@ -11,25 +11,20 @@ from typing import IO
 
 from modestream_client.imports.reading import (
     BROKEN,
-    MAX_DEPTH,
-    MAX_VALUE_CHARS,
     BrokenMessage,
     Found,
     Json,
     Message,
     Problem,
-    TooLarge,
     broken,
     digest,
-    json_lines,
-    json_values,
-    lines,
     message,
     moment_of,
     object_of,
     resource,
     text_of,
 )
+from modestream_client.imports.sources import MAX_DEPTH, MAX_VALUE_CHARS, TooLarge, json_lines, json_values, lines
 
 TURN = "turn.v1"
 

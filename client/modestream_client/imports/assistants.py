@@ -17,13 +17,9 @@ from modestream_client.imports.reading import (
     Found,
     Json,
     Problem,
-    TooLarge,
     broken,
     dicts,
     digest,
-    json_lines,
-    json_values,
-    members_of,
     message,
     moment_of,
     object_of,
@@ -32,6 +28,7 @@ from modestream_client.imports.reading import (
     shown,
     text_of,
 )
+from modestream_client.imports.sources import TooLarge, json_lines, json_values, members_of
 
 CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """Marks of sources in ChatGPT's answers: they name nothing outside of its page."""

@@ -12,19 +12,13 @@ from typing import IO, Any, NamedTuple
 from modestream_client.imports.reading import (
     BROKEN,
     NOT_A_MESSAGE,
-    Archive,
     BrokenMessage,
     Found,
     Json,
     Problem,
-    Source,
-    TooLarge,
     broken,
     dicts,
     digest,
-    json_values,
-    lines,
-    members_of,
     message,
     moment_of,
     object_of,
@@ -32,6 +26,7 @@ from modestream_client.imports.reading import (
     seconds,
     text_of,
 )
+from modestream_client.imports.sources import Archive, Source, TooLarge, json_values, lines, members_of
 
 CHANNEL_LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 

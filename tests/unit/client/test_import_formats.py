@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from modestream_client.imports import Entry, Message, NotOfFormat, Problem, read_export, reading, zone_of
+from modestream_client.imports import Entry, Message, NotOfFormat, Problem, read_export, reading, sources, zone_of
 from modestream_client.imports.reading import MAX_CONTENT_CHARS, MoreProblems
 
 Json = dict[str, Any]
@@ -586,14 +586,14 @@ def test_a_hostile_text_takes_time_that_grows_with_its_length(name: str) -> None
 
 
 def test_a_line_that_is_too_long_costs_the_next_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 1000)
     entries = read((turn_line(), turn_line(content="x" * 5000), turn_line()), "jsonl")
     assert [entry.place for entry in entries if not isinstance(entry, MoreProblems)] == [1, 2, 3]
     assert isinstance(entries[1], Problem)
 
 
 def test_a_conversation_that_is_too_large_costs_the_next_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_VALUE_CHARS", 5000)
+    monkeypatch.setattr(sources, "MAX_VALUE_CHARS", 5000)
     entries = read(claude(text="x" * 9000) + claude(), "claude")
     assert [type(entry) for entry in entries] == [Problem, Message]
 
@@ -604,8 +604,8 @@ def test_problems_beyond_those_that_are_named_are_counted_together() -> None:
 
 
 def test_a_zip_that_unpacks_to_too_much_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", 2000)
-    monkeypatch.setattr(reading, "PARSED_BYTES", 100)
+    monkeypatch.setattr(sources, "MAX_UNPACKED_BYTES", 2000)
+    monkeypatch.setattr(sources, "PARSED_BYTES", 100)
     entries = read(zipped(**{"conversations.json": claude() + claude(text="x" * 5000)}), "claude")
     assert [type(entry) for entry in entries] == [Message, Problem]
 
