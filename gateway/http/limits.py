@@ -30,9 +30,9 @@ from schemas.messages.decoding import MAX_VALUES, count_values
 READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
 """Ends of paths that are posted to and only read."""
 
-PROVIDER_PATHS, ANSWERS = "/openai/", "/answers"
-"""How paths begin and end whose requests wait for a language model, for minutes: they have places of their own, as many
-as all others together."""
+OF_MODELS = re.compile(r"/openai/.*|/v1/users/[^/]+/answers")
+"""Paths whose requests wait for a language model, for minutes: they have places of their own, as many as all others
+together. Their ends alone would not do: callers choose names of users."""
 
 MCP_PATH = "/mcp"
 """Every message of the protocol counts as a read; a tool that writes counts by `COUNT_WRITE` too."""
@@ -205,9 +205,7 @@ class UnderWay:
             return
         sender, is_key = sender_of(scope)
         most = self._limits.in_flight_per_key if is_key else self._limits.in_flight_per_address
-        path = scope["path"]
-        waits_for_model = path.startswith(PROVIDER_PATHS) or path.endswith(ANSWERS)
-        places = self._of_provider if waits_for_model else self._requests
+        places = self._of_provider if OF_MODELS.fullmatch(scope["path"]) else self._requests
         sender_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
         bound = places.take(sender, 1, most)
         if bound is not None:
@@ -254,7 +252,7 @@ def is_streaming(scope: Scope) -> bool:
 
 
 SPOOLED = re.compile(r"/v1/users/[^/]+/imports")
-"""The path whose body is read by its route, a piece at a time. Its end would not do: callers choose names of users."""
+"""The path whose body is read by its route, a piece at a time."""
 
 
 def is_spooled(scope: Scope) -> bool:

@@ -157,6 +157,17 @@ async def test_tool_that_waits_for_a_model_takes_no_place_of_others() -> None:
     assert found.status_code == 200
 
 
+async def test_a_user_called_answers_takes_no_place_of_models() -> None:
+    wire = SlowWire()
+    async with http_over(wire, callers=OneCaller(), limits=Limits(in_flight=1)) as http:
+        first = asyncio.create_task(http.post(SEARCH, json={"query": "q", "read_after": "1:1"}))
+        await asyncio.sleep(0.05)
+        refused = await http.delete("/v1/users/answers")
+        wire.go.set()
+        await first
+    assert refused.status_code == 503
+
+
 def test_a_bucket_fills_again() -> None:
     now = [0.0]
     buckets = Buckets(2.0, 1.0, lambda: now[0])
