@@ -87,9 +87,13 @@ class RowTable:
             self._times[rows].tolist(),
         )
 
-    def admitted_rows(self, where: MemoryFilter) -> RowNumbers:
-        """Return the rows that a filter admits."""
-        rows = np.flatnonzero(self._live[: len(self.ids)])
+    def admitted_rows(self, where: MemoryFilter, memory_ids: Sequence[str] | None = None) -> RowNumbers:
+        """Return the rows that a filter admits: of all memories, or of these."""
+        if memory_ids is None:
+            rows = np.flatnonzero(self._live[: len(self.ids)])
+        else:
+            asked = np.unique(self.rows_of(memory_ids))
+            rows = asked[asked != NO_ROW]
         mask = self.admitted_mask(where, rows)
         return rows if mask.all() else rows[mask]
 
@@ -98,13 +102,6 @@ class RowTable:
         kinds = np.array([*(kind.admitted(where) for kind in self._kinds), False])
         mask: Mask = kinds[self._kind[rows]]
         return mask & time_mask(self._times[rows], where)
-
-    def _admitted_of(self, memory_ids: Sequence[str], where: MemoryFilter) -> RowNumbers:
-        """Return the rows of these memories that a filter admits."""
-        asked = np.unique(self.rows_of(memory_ids))
-        rows = asked[asked != NO_ROW]
-        admitted: RowNumbers = rows[self.admitted_mask(where, rows)]
-        return admitted
 
     def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
@@ -184,7 +181,7 @@ class BoundaryVectors(TokenRows):
         self, query: Vector, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
     ) -> Nearest:
         """Return the nearest by the pooled vector in its length, best first, ties by id: of all memories, or these."""
-        rows = self.admitted_rows(where) if memory_ids is None else self._admitted_of(memory_ids, where)
+        rows = self.admitted_rows(where, memory_ids)
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self.ids)], precise_unit_vector(query))
         return best_of(self.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
@@ -193,6 +190,6 @@ class BoundaryVectors(TokenRows):
         self, question: TextQuestion, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
     ) -> Nearest:
         """Return the best by their best text: of all memories, or of these."""
-        rows = self.admitted_rows(where) if memory_ids is None else self._admitted_of(memory_ids, where)
+        rows = self.admitted_rows(where, memory_ids)
         scored = self._texts.scores(rows, question).at(rows)
         return best_of(self.ids, scored.rows, scored.scores, limit, scored.passages)
