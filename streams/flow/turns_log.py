@@ -16,6 +16,9 @@ CATCH_UP_POLL_INTERVAL_S = 2.0
 """Pause of turns after which the log is asked whether records are left: its last offsets may hold none, as after a
 transaction."""
 
+TAKEN_POLL_S = 0.1
+"""The same for the turns of a partition that was just taken, for which a caller waits."""
+
 LOG_TIMEOUT_S = 30.0
 """How long the end of the log is requested for a command or its change; then the command may be sent again."""
 
@@ -39,11 +42,13 @@ class TurnsLog(Protocol):
         """True if every record before `end` was delivered, and none of them lies at `applied` or after it."""
 
 
-async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int, boundary: str) -> None:
-    """Wait until every turn of a boundary before `end` is applied."""
+async def wait_until_applied(
+    log: TurnsLog, progress: AppliedOffsets, partition: int, end: int, boundary: str, poll_s: float | None = None
+) -> None:
+    """Wait until every turn of a boundary before `end` is applied; `poll_s` replaces `CATCH_UP_POLL_INTERVAL_S`."""
     before = None
     while (applied := progress.next_offset(partition, boundary) or 0) < end:
-        if await progress.reached(partition, end - 1, CATCH_UP_POLL_INTERVAL_S, boundary):
+        if await progress.reached(partition, end - 1, poll_s or CATCH_UP_POLL_INTERVAL_S, boundary):
             return
         # Twice the same offset: a record that was just delivered may not be applied yet.
         if before == applied and await log.is_delivered(partition, end, applied):
@@ -71,7 +76,8 @@ class TakenTurns:
             self._ends[partition] = starts, await self._log.end(partition)
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await wait_until_applied(self._log, self._progress, partition, self._ends[partition][1], boundary)
+                end = self._ends[partition][1]
+                await wait_until_applied(self._log, self._progress, partition, end, boundary, TAKEN_POLL_S)
 
 
 class LogEnds:
