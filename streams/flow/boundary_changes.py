@@ -14,17 +14,21 @@ class BoundaryChanges:
 
     def __init__(self) -> None:
         self._changed: defaultdict[int, set[str]] = defaultdict(set)
-        self._forgotten: set[str] = set()
+        self.forgets = 0
+        """How many boundaries were forgotten so far: the time of a count beside them."""
+        self._forgotten: dict[str, int] = {}
+        """The boundaries whose last record is a tombstone, each with its place among the forgets; 100 bytes each."""
 
     def changed(self, partition: int, boundary: str) -> None:
         """Note a boundary whose declarations have changed: it has something, also after it was forgotten."""
         self._changed[partition].add(boundary)
-        self._forgotten.discard(boundary)
+        self._forgotten.pop(boundary, None)
 
     def forgotten(self, partition: int, boundary: str) -> None:
         """Note a boundary that was forgotten, once this is committed and just before its tombstone is sent."""
         self._changed[partition].add(boundary)
-        self._forgotten.add(boundary)
+        self.forgets += 1
+        self._forgotten[boundary] = self.forgets
 
     def take(self, partition: int) -> set[str]:
         """Return the boundaries that were noted since the last call."""
@@ -38,12 +42,13 @@ class BoundaryChanges:
         """True if the boundary was noted since the last `take`."""
         return boundary in self._changed.get(partition, ())
 
-    def is_just_forgotten(self, partition: int, boundary: str) -> bool:
-        """True if the boundary was forgotten since the last `take`: what was counted before is outdated."""
-        return boundary in self._forgotten and self.is_due(partition, boundary)
+    def may_follow_tombstone(self, boundary: str, forgets: int, memories: int) -> bool:
+        """True unless the boundary was forgotten and this count is of before, or of nothing since.
 
-    def end_forgetting(self, boundary: str) -> bool:
-        """Return True, once, for a boundary that was forgotten and not declared in since: its tombstone is written."""
-        was_forgotten = boundary in self._forgotten
-        self._forgotten.discard(boundary)
-        return was_forgotten
+        `forgets` is what `self.forgets` was when the count began.
+        """
+        if self._forgotten.get(boundary, 0) > forgets:
+            return False
+        if memories:
+            self._forgotten.pop(boundary, None)
+        return boundary not in self._forgotten

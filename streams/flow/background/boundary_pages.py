@@ -45,12 +45,13 @@ class BoundaryPages:
         Raises Unavailable where the index can't be read, KeyError where the partition has left.
         """
         async with self._room:
+            forgets = self._ctx.boundaries.forgets
             declared = {name: self._ctx.stores.modes.get(partition, name) for name in boundaries}
             found = await asyncio.to_thread(self._summarise, partition, declared)
             sent = []
             for summary, value in found:
                 # Just before it is sent: while the thread counted, the user may have been forgotten.
-                if self._is_current(summary, partition) and is_wanted(summary.boundary, value):
+                if self._is_current(summary, partition, forgets) and is_wanted(summary.boundary, value):
                     out = Outgoing(self._ctx.topics.boundaries, summary.boundary.encode(), value)
                     sent.append(await self._ctx.publisher.send(out))
             await await_all(sent)
@@ -61,9 +62,8 @@ class BoundaryPages:
         summaries = [summarise_boundary(name, counts[name], modes, fields) for name, modes in declared.items()]
         return [(summary, summary.model_dump_json(by_alias=True).encode()) for summary in summaries]
 
-    def _is_current(self, counted: Boundary, partition: int) -> bool:
+    def _is_current(self, counted: Boundary, partition: int, forgets: int) -> bool:
         """False if a count is of before the user was forgotten, of nothing since, or of a partition that has left."""
-        forgotten = self._ctx.boundaries
-        if not self._ctx.is_assigned(partition) or forgotten.is_just_forgotten(partition, counted.boundary):
-            return False
-        return not forgotten.end_forgetting(counted.boundary) or counted.memories > 0
+        return self._ctx.is_assigned(partition) and self._ctx.boundaries.may_follow_tombstone(
+            counted.boundary, forgets, counted.memories
+        )

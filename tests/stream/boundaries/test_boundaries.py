@@ -1,5 +1,6 @@
 """The topic `boundaries` tells of every boundary what it has."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -156,8 +157,9 @@ async def test_a_forgotten_user_stays_so_after_a_restart(tmp_path: Path) -> None
         assert values(pipeline)[-1] is None
 
 
+@pytest.mark.parametrize("publishers", [0, 1])
 async def test_a_count_that_is_under_way_does_not_follow_a_tombstone(
-    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch, publishers: int
 ) -> None:
     counted, forgotten, read = threading.Event(), threading.Event(), SqliteBoundaryCounts.read
 
@@ -174,7 +176,10 @@ async def test_a_count_that_is_under_way_does_not_follow_a_tombstone(
     await remember_turn(pipeline, "The dog barks.")
     await pipeline.until(counted.is_set)
     await forget_user(pipeline)
+    others = [asyncio.create_task(publish_all(pipeline)) for _ in range(publishers)]
+    await asyncio.sleep(0.01)
     forgotten.set()
+    await asyncio.gather(*others)
     await pipeline.topics.settled()
     await publish_all(pipeline)
     assert values(pipeline)[-1] is None
