@@ -7,7 +7,9 @@ from typing import Any
 from modestream_client import SyncHttpMemoryClient
 from openai import OpenAI
 
-user, conversation = sys.argv[1:3]
+if len(sys.argv) != 3:
+    sys.exit("usage: python agent.py USER CONVERSATION")
+user, conversation = sys.argv[1:]
 model = OpenAI()  # reads OPENAI_API_KEY and OPENAI_BASE_URL
 url, key = os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"), os.environ.get("MODESTREAM_KEY")
 

@@ -78,5 +78,5 @@ def parse_arguments(model: type[ArgumentsT], command: Command) -> ArgumentsT:
     try:
         return model.model_validate(arguments)
     except ValidationError as problem:
-        error = to_rejected(problem)
+        error = to_rejected(problem, model)
         raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None

@@ -153,7 +153,7 @@ class QueryReader:
         try:
             model = self.shape.model_validate(sent, strict=False)
         except ValidationError as problem:
-            refused = refused_of(to_rejected(problem))
+            refused = refused_of(to_rejected(problem, self.shape))
             refused.code = "invalid_value" if refused.code == "too_large" else refused.code
             raise refused from None
         scope = {name: value for name, value in sent.items() if name in self._scope_fields}

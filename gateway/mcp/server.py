@@ -46,7 +46,7 @@ from gateway.service.backend import Json
 from gateway.service.failures import Refused, failed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from schemas.messages.decoding import MAX_FIELD_NAME_CHARS, to_rejected
+from schemas.messages.decoding import to_rejected
 
 log = logging.getLogger(__name__)
 
@@ -199,13 +199,10 @@ class Handlers:
 
 def validated(model: type[BaseModel], arguments: Json) -> BaseModel:
     """Validate arguments; null means left out. Raises Refused."""
-    if unknown := [name for name in arguments if name not in model.model_fields]:
-        message = f"there is no such argument; there are: {', '.join(model.model_fields) or 'none'}"
-        raise Refused("invalid_value", message, unknown[0][:MAX_FIELD_NAME_CHARS])
     try:
         return model.model_validate({name: value for name, value in arguments.items() if value is not None})
     except ValidationError as problem:
-        rejected = to_rejected(problem)
+        rejected = to_rejected(problem, model)
         raise Refused(rejected.code, rejected.message, rejected.field) from None
 
 

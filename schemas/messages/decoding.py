@@ -47,7 +47,7 @@ def decode_object(value: bytes | None, model: type[MessageT]) -> tuple[MessageT,
     message = parse_object(value)
     if (unknown := next((name for name in message if name not in model.model_fields), None)) is not None:
         # Before the validation, which makes an error for each of them.
-        raise Rejected("invalid_value", "there is no such field", shown_name(unknown))
+        raise Rejected("invalid_value", _no_such_field(model), shown_name(unknown))
     return _validated(model, value or b"", message), message
 
 
@@ -92,7 +92,7 @@ def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> 
         return model.model_validate_json(value)
     except ValidationError as problem:
         if b"null" not in value:
-            raise to_rejected(problem) from None
+            raise to_rejected(problem, model) from None
         drop_nulls(message, problem)
     return validate_json(model, to_json(message))
 
@@ -133,17 +133,25 @@ def validate_json(model: type[MessageT], value: bytes) -> MessageT:
     try:
         return model.model_validate_json(value)
     except ValidationError as problem:
-        raise to_rejected(problem) from None
+        raise to_rejected(problem, model) from None
 
 
-def to_rejected(problem: ValidationError) -> Rejected:
-    """Return the contract's error for the first validation error."""
+def to_rejected(problem: ValidationError, model: type[BaseModel]) -> Rejected:
+    """Return the contract's error for the first validation error of a model."""
     first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
     # Without the union member that Pydantic appends.
     parts = [shown_name(str(part)) for part in first["loc"]]
     if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
         parts.pop()
-    return Rejected(_code(first), first["msg"], ".".join(part for part in parts if part))
+    message = first["msg"]
+    if first["type"] == "extra_forbidden":
+        message = _no_such_field(model) if len(parts) == 1 else "there is no such field"
+    return Rejected(_code(first), message, ".".join(part for part in parts if part))
+
+
+def _no_such_field(model: type[BaseModel]) -> str:
+    names = ", ".join(field.alias or name for name, field in model.model_fields.items())
+    return f"there is no such field; there are: {names or 'none'}"
 
 
 def _drop_null(node: Any, path: tuple[int | str, ...]) -> None:

@@ -117,7 +117,7 @@ async def test_context_and_modes(wire: InMemoryTransport) -> None:
         ("add_memory", {"text": "x", "occurred_at": "tomorrow"}, "(occurred_at)"),
         ("search_memory", {"query": "x", "top_k": 1000}, "(top_k)"),
         ("search_memory", {}, "(query)"),
-        ("search_memory", {"query": "x", "user_id": "u2"}, "no such argument; there are: query, mode, project_id"),
+        ("search_memory", {"query": "x", "user_id": "u2"}, "no such field; there are: query, mode, project_id"),
         ("list_memories", {"cursor": "nonsense"}, "invalid_value: "),
         ("get_memory", {"memory_id": MISSING}, "not_found: "),
     ],

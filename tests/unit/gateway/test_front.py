@@ -348,6 +348,16 @@ async def test_unknown_field_is_named_before_others_are_checked(http: httpx.Asyn
     assert (await http.post(SEARCH, json={"query": 1, "topk": 1})).json()["field"] == "topk"
 
 
+async def test_unknown_field_of_a_body_is_answered_with_the_known_ones(http: httpx.AsyncClient) -> None:
+    told = (await http.post(SEARCH, json={"query": "q", "topk": 1})).json()["detail"]
+    assert "there are: query," in told
+
+
+async def test_unknown_parameter_is_answered_with_the_known_ones(http: httpx.AsyncClient) -> None:
+    told = (await http.get("/v1/users/u1/memories", params={"topk": 1})).json()["detail"]
+    assert "limit" in told
+
+
 async def test_hanging_up_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with serving() as served:
