@@ -235,9 +235,10 @@ def test_readme_has_the_recall_of_the_run_in_the_repository() -> None:
 
 def test_readme_has_the_costs_of_the_capacity_page() -> None:
     measured = {
-        (what, figure) for _, what, figure, _ in rows(DOCS / "capacity.md", "| # | what | figure | measured by |")
+        (measurement, figure)
+        for _, measurement, figure, _ in rows(DOCS / "capacity.md", "| # | measurement | figure | measured by |")
     }
-    shown = {(what, figure) for what, figure in rows(README, "| what | figure |")}
+    shown = {(measurement, figure) for measurement, figure in rows(README, "| measurement | figure |")}
     assert shown - measured == set()
 
 
