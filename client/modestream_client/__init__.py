@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modestream_client.failures import (
         MemoryClientError,
         MemoryClosed,
+        MemoryOutboxFull,
         MemoryServiceError,
         MemoryTimeout,
         MemoryUnreachable,
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
 _MODULES = {
     "answers": ("Answer", "Answered", "Context", "Notice", "Page", "Remembered", "Reply"),
     "calls": ("MemoryCalls",),
-    "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
+    "failures": (
+        "MemoryClientError",
+        "MemoryClosed",
+        "MemoryOutboxFull",
+        "MemoryServiceError",
+        "MemoryTimeout",
+        "MemoryUnreachable",
+    ),
     "hits": ("ListedConversation", "ListedMemory", "ListedProject", "WholeMemory"),
     "http.client": ("HttpMemoryClient", "SyncHttpMemoryClient"),
     "kafka.security": ("KafkaSecurity",),
@@ -57,6 +65,7 @@ __all__ = [
     "MemoryClientError",
     "MemoryClosed",
     "MemoryMap",
+    "MemoryOutboxFull",
     "MemoryServiceError",
     "MemoryTimeout",
     "MemoryUnreachable",

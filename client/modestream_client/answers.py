@@ -45,7 +45,8 @@ class Reply:
 class Remembered:
     """A turn that Kafka has acknowledged, at `offset` of `partition` of the turns topic.
 
-    The other fields come from the service's reply; without a reply they are None.
+    The other fields come from the service's reply; without a reply they are None. A turn that waits in the client's
+    outbox has -1 for both numbers, its id, and the warning `queued`.
     """
 
     partition: int
@@ -61,8 +62,18 @@ class Remembered:
     warnings: tuple[Notice, ...] = ()
 
     @property
+    def is_queued(self) -> bool:
+        """True if the turn waits in the client's outbox."""
+        return self.offset < 0
+
+    @property
     def read_after(self) -> str:
-        """The turn's place as `"<partition>:<offset>"`: any client that reads after it finds the turn."""
+        """The turn's place as `"<partition>:<offset>"`: any client that reads after it finds the turn.
+
+        Raises ValueError while the turn waits in the outbox.
+        """
+        if self.is_queued:
+            raise ValueError("the turn waits in the outbox: it has no place yet")
         return Written(self.partition, self.offset).read_after
 
 

@@ -4,7 +4,8 @@ MemoryClientError
 ├── MemoryServiceError   the service answered with an error: `code`, `message`, `field`
 ├── MemoryTimeout        no answer in time (also a `TimeoutError`); the message says what to check
 ├── MemoryUnreachable    Kafka can't be reached, or refused the record
-└── MemoryClosed         the client is not open, or was closed while the call waited
+├── MemoryClosed         the client is not open, or was closed while the call waited
+└── MemoryOutboxFull     the outbox has no room for a turn, which is stored nowhere
 """
 
 
@@ -39,3 +40,7 @@ class MemoryUnreachable(MemoryClientError):
 
 class MemoryClosed(MemoryClientError):
     """The client is not open: calls belong inside its `async with` block."""
+
+
+class MemoryOutboxFull(MemoryClientError):
+    """The outbox has no room: the turn is stored nowhere."""

@@ -12,6 +12,7 @@ from modestream_client import operations as rows
 from modestream_client.answers import Json, Remembered, parse_as, remembered_of
 from modestream_client.calls.session import CallOptions, Session, UserId
 from modestream_client.hits import WholeMemory
+from modestream_client.outbox import OutboxTransport
 from modestream_client.records import TURNS_TOPIC, build_record
 from modestream_client.results import Imported
 from modestream_client.vocabulary import InteractionMode, Role
@@ -96,7 +97,7 @@ class WritingCalls(Session):
         wait
             False returns as soon as Kafka has acknowledged the record: it will be accepted or become a dead letter,
             and only `partition` and `offset` are known. After a timeout it may still be written. Over HTTP it makes no
-            difference.
+            difference. With an outbox it returns as soon as the turn is there.
         """
         turn = build_record(
             "turn.v1",
@@ -113,6 +114,9 @@ class WritingCalls(Session):
             metadata=metadata or {},
             **{name: flag for name, flag in (("searchable", searchable), ("private", private)) if flag is not None},
         )
+        if isinstance(self._transport, OutboxTransport):
+            kept = await self._transport.remember(turn, principal=principal, timeout=timeout if wait else 0)
+            return remembered_of(*kept)
         if not wait:
             written = await self._transport.write(TURNS_TOPIC, turn, principal=principal, timeout=timeout)
             return Remembered(*written)

@@ -34,6 +34,7 @@ from modestream_client.http.routes import (
     route_of,
 )
 from modestream_client.operations import USER
+from modestream_client.outbox import with_outbox
 from modestream_client.records import TURNS_TOPIC, Written
 from modestream_client.results import Imported
 from modestream_client.sync import SyncMemoryCalls, constructed_as, without_await
@@ -295,6 +296,8 @@ class HttpMemoryClient(MemoryCalls):
         Called for each request; returns further headers, such as `traceparent`.
     client
         An `httpx.AsyncClient` of the program, for proxies and certificates of its own; stays open.
+    outbox
+        As in `MemoryClient`.
     """
 
     appends_query = True
@@ -311,10 +314,12 @@ class HttpMemoryClient(MemoryCalls):
         boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         client: httpx.AsyncClient | None = None,
+        outbox: str | PathLike[str] | None = None,
     ) -> None:
         fields = BoundaryFields(boundary)
         self._http = HttpTransport(url, key, timeout, headers, client, fields)
-        super().__init__(self._http, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+        transport = with_outbox(self._http, outbox, timeout, fields)
+        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def import_export(
         self,

@@ -15,6 +15,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from os import PathLike
 
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
@@ -29,6 +30,7 @@ from modestream_client.kafka.connection import (
     open_connection,
 )
 from modestream_client.kafka.security import KafkaSecurity
+from modestream_client.outbox import with_outbox
 from modestream_client.records import TURNS_TOPIC, Written, invalid_read_after, with_identity
 from modestream_client.sync import SyncMemoryCalls, constructed_as, without_await
 from modestream_client.transport import OWN_WRITES, HeadersOf, OnPartial, ReadAfter
@@ -233,6 +235,9 @@ class MemoryClient(MemoryCalls):
         Called for each record; returns further headers of it, such as `traceparent`.
     security
         TLS and SASL; default: neither.
+    outbox
+        A folder in which turns wait while the service is away (`modestream_client.outbox`); default: none, and
+        `remember` raises.
     """
 
     def __init__(
@@ -248,10 +253,12 @@ class MemoryClient(MemoryCalls):
         boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         security: KafkaSecurity | None = None,
+        outbox: str | PathLike[str] | None = None,
     ) -> None:
         fields = BoundaryFields(boundary)
         self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security, fields)
-        super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+        transport = with_outbox(self._kafka, outbox, timeout, fields)
+        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def request(
         self,

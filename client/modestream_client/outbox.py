@@ -1,0 +1,381 @@
+"""An outbox: turns are on this machine's disk before they are sent, and leave it when the service has answered.
+
+    async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory:
+        await memory.remember("The deploy target is fly.io now.")  # also while the service is away
+
+Guaranteed: a turn that `remember` has returned is stored once in the end, whatever is killed meanwhile, as long as a
+client or `modestream hook flush` opens the same folder later; the turns of one user are sent in the order in which they
+were added, by one process at a time. A turn that the service refuses later stays in the outbox, marked, and holds up no
+other. Files are for their owner alone, one a user; what has been sent is overwritten.
+"""
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from modestream_client.answers import TURN_REPLY_FIELDS, Notice, Reply
+from modestream_client.boundary import BoundaryFields
+from modestream_client.failures import (
+    MemoryClosed,
+    MemoryOutboxFull,
+    MemoryServiceError,
+    MemoryTimeout,
+    MemoryUnreachable,
+)
+from modestream_client.records import TURNS_TOPIC, Written, with_identity
+from modestream_client.transport import Json, OnPartial, ReadAfter, Transport
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Bytes of one user's file: some 300,000 turns."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+"""Pauses between attempts while the service is away."""
+
+PASSING = ("unavailable", "timeout", "too_many_requests", "internal", "not_allowed", "unauthenticated")
+"""Codes of errors that are not the turn's fault: it is sent again."""
+
+UNSENT = Written(-1, -1)
+"""The place of a turn that waits in the outbox."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS turns (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL, principal TEXT, refused TEXT
+);
+CREATE TABLE IF NOT EXISTS transcripts (path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL)
+"""
+"""`refused` is the service's error. `messages` of a transcript were added; those behind them were not yet."""
+
+
+USED_BYTES = """
+SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A turn in its outbox."""
+
+    number: int
+    turn: Json
+    principal: str | None = None
+    refused: str | None = None
+
+
+class Outbox:
+    """The file of one user. Methods may be called from any thread, and by several processes at once."""
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
+        self._database = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        # A turn is on disk when it is added, and nothing of it when it has been sent.
+        self._database.execute("PRAGMA synchronous = FULL")
+        self._database.execute("PRAGMA secure_delete = ON")
+        self._database.executescript(SCHEMA)
+
+    @staticmethod
+    def path_of(folder: Path, key: str) -> Path:
+        """Return the file of the user with this boundary key; it has no name in it."""
+        return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.sqlite"
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def add(self, turns: Iterable[Json], principal: str | None = None) -> list[int]:
+        """Add turns behind the others; return their numbers. Raises `MemoryOutboxFull`."""
+        with self._transaction():
+            return [self._insert(turn, principal) for turn in turns]
+
+    def add_transcript(self, path: str, export_format: str, turns: Iterable[Json], messages: int) -> None:
+        """Add turns that a transcript has beyond those added before, and note that it had so many `messages`."""
+        with self._transaction():
+            for turn in turns:
+                self._insert(turn, None)
+            self._database.execute(
+                "INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?)", (path, export_format, messages)
+            )
+
+    def transcripts(self) -> dict[str, tuple[str, int]]:
+        """Return format and number of added messages by path."""
+        return {path: (kind, messages) for path, kind, messages in self._rows("SELECT * FROM transcripts")}
+
+    def first(self) -> Queued | None:
+        """Return the first turn that was not refused."""
+        return next(iter(self._queued("refused IS NULL ORDER BY number LIMIT 1")), None)
+
+    def refused(self) -> list[Queued]:
+        """Return the refused turns."""
+        return self._queued("refused IS NOT NULL ORDER BY number")
+
+    def count(self) -> int:
+        """Return how many turns wait."""
+        return int(self._rows("SELECT count(*) FROM turns WHERE refused IS NULL")[0][0])
+
+    def remove(self, number: int) -> None:
+        """Remove a turn that was answered."""
+        self._rows("DELETE FROM turns WHERE number = ?", number)
+
+    def refuse(self, number: int, error: str) -> None:
+        """Mark a turn as refused."""
+        self._rows("UPDATE turns SET refused = ? WHERE number = ?", error, number)
+
+    @contextmanager
+    def sending(self) -> Iterator[bool]:
+        """Yield True if no other process sends of this file; none begins before the block ends."""
+        lock = sqlite3.connect(f"{self.path}-sending", timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            # Held by the file system for this process, and free when it dies.
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            yield False
+        else:
+            yield True
+        finally:
+            lock.close()
+
+    def _insert(self, turn: Json, principal: str | None) -> int:
+        encoded = json.dumps(turn, ensure_ascii=False, allow_nan=False)
+        [used] = self._database.execute(USED_BYTES).fetchone()
+        if used + len(encoded.encode()) > self._max_bytes:
+            raise MemoryOutboxFull(f"the outbox {self.path} has {self._max_bytes} bytes: is the service away for long?")
+        added = self._database.execute("INSERT INTO turns (turn, principal) VALUES (?, ?)", (encoded, principal))
+        assert added.lastrowid is not None
+        return added.lastrowid
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(statement, values).fetchall()
+
+    def _queued(self, condition: str) -> list[Queued]:
+        rows = self._rows(f"SELECT number, turn, principal, refused FROM turns WHERE {condition}")  # noqa: S608 - ours
+        return [Queued(number, json.loads(turn), principal, refused) for number, turn, principal, refused in rows]
+
+
+class _Sender:
+    """Sends the turns of one outbox while there are some; `answers` are what callers wait for, by number."""
+
+    def __init__(self, box: Outbox, transport: "OutboxTransport") -> None:
+        self.box = box
+        self._transport = transport
+        self._answers: dict[int, asyncio.Future[tuple[Reply, Written | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_due = False
+        """A turn was added since the last look."""
+        self._away: str | None = None
+        """Why the last attempt failed, during the pause after it."""
+
+    async def remember(self, turn: Json, principal: str | None, timeout: float) -> tuple[Reply, Written | None]:
+        """Add a turn; return the service's reply, or that it waits."""
+        [number] = await asyncio.to_thread(self.box.add, [turn], principal)
+        if self._away is not None:
+            return _waiting(turn, self._away)
+        answer: asyncio.Future[tuple[Reply, Written | None]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        self.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except (TimeoutError, _Away) as reason:
+            return _waiting(turn, str(reason) or f"no reply within {timeout:g} s")
+        finally:
+            self._answers.pop(number, None)
+
+    def wake(self) -> None:
+        """Send what there is, until nothing is left."""
+        self._is_due = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop sending."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._fail(_Away("the client was closed"))
+        await asyncio.to_thread(self.box.close)
+
+    async def _run(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while self._is_due or await asyncio.to_thread(self.box.count) > 0:
+            self._is_due = False
+            away = await self._send_all()
+            if away is None:
+                pause_s = FIRST_PAUSE_S
+                continue
+            self._away = str(away)
+            self._fail(away)
+            await asyncio.sleep(pause_s)
+            self._away = None
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _send_all(self) -> "_Away | None":
+        """Send what there is; return why something is left."""
+        with self.box.sending() as is_alone:
+            if not is_alone:
+                return _Away("another process sends the turns of this user")
+            try:
+                while (queued := await asyncio.to_thread(self.box.first)) is not None:
+                    await self._send(queued)
+            except _Away as away:
+                return away
+        return None
+
+    async def _send(self, queued: Queued) -> None:
+        answer = self._answers.get(queued.number)
+        try:
+            sent = await self._transport.request(
+                TURNS_TOPIC, queued.turn, principal=queued.principal, timeout=None, deadline=False
+            )
+        except MemoryServiceError as error:
+            if error.code in PASSING:
+                raise _Away(str(error)) from error
+            if answer is None or answer.done():
+                await asyncio.to_thread(self.box.refuse, queued.number, str(error))
+            else:
+                await asyncio.to_thread(self.box.remove, queued.number)
+                answer.set_exception(error)
+        except (MemoryTimeout, MemoryUnreachable, MemoryClosed) as error:
+            raise _Away(str(error)) from error
+        else:
+            await asyncio.to_thread(self.box.remove, queued.number)
+            if answer is not None and not answer.done():
+                answer.set_result(sent)
+
+    def _fail(self, reason: "_Away") -> None:
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(reason)
+
+
+class _Away(Exception):
+    """The service can't take turns for the moment; the text says why."""
+
+
+def _waiting(turn: Json, reason: str) -> tuple[Reply, Written]:
+    """Return the reply for a turn that waits."""
+    fields = dict.fromkeys(TURN_REPLY_FIELDS) | {"turn_id": turn.get("turn_id")}
+    return Reply(fields, (Notice("queued", f"the turn is in the outbox and will be sent: {reason}"),)), UNSENT
+
+
+class OutboxTransport:
+    """A transport with an outbox in a folder. Belongs to one event loop. Implements `Transport`."""
+
+    def __init__(
+        self, transport: Transport, folder: str | PathLike[str], timeout: float, boundary: BoundaryFields
+    ) -> None:
+        """`timeout`: seconds that `remember` waits by default."""
+        self._transport = transport
+        self._folder = Path(folder)
+        self._timeout = timeout
+        self._boundary = boundary
+        self._senders: dict[Path, _Sender] = {}
+        self._opening = asyncio.Lock()
+        self._is_open = False
+        self._failed: tuple[float, MemoryUnreachable] | None = None
+
+    async def open(self) -> None:
+        """Connect, and begin to send what the folder has. A service that is away is no error."""
+        self._failed = None
+        with suppress(MemoryUnreachable):
+            await self._reach()
+        for path in await asyncio.to_thread(lambda: sorted(self._folder.glob("*.sqlite"))):
+            (await self._sender(path)).wake()
+
+    async def close(self) -> None:
+        """Stop sending, and disconnect; what was not sent waits for the next client."""
+        senders, self._senders = self._senders, {}
+        for sender in senders.values():
+            await sender.close()
+        self._is_open = False
+        await self._transport.close()
+
+    async def remember(
+        self, turn: Json, *, principal: str | None, timeout: float | None
+    ) -> tuple[Reply, Written | None]:
+        """Store a turn on disk and send it; return the service's reply, or one that says that it waits."""
+        turn = with_identity(turn, round(time.time() * 1000))
+        sender = await self._sender(Outbox.path_of(self._folder, self._boundary.key(turn["scope"])))
+        return await sender.remember(turn, principal, self._timeout if timeout is None else timeout)
+
+    async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | str | None:
+        """Return `read_after` as records of the transport have it."""
+        await self._reach()
+        return await self._transport.resolve_read_after(user_id, read_after)
+
+    async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
+        """Send a record without the outbox."""
+        await self._reach()
+        return await self._transport.write(topic, record, principal=principal, timeout=timeout)
+
+    async def request(
+        self,
+        topic: str,
+        record: Json,
+        *,
+        principal: str | None,
+        timeout: float | None,
+        deadline: bool,
+        on_partial: OnPartial | None = None,
+    ) -> tuple[Reply, Written | None]:
+        """Send a record without the outbox, and wait for its reply."""
+        await self._reach()
+        return await self._transport.request(
+            topic, record, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
+        )
+
+    async def _reach(self) -> None:
+        """Open the connection unless it is open. Raises `MemoryUnreachable`, for a moment after a failure at once."""
+        async with self._opening:
+            if self._is_open:
+                return
+            now = asyncio.get_running_loop().time()
+            if self._failed is not None and now < self._failed[0]:
+                raise self._failed[1]
+            try:
+                await self._transport.open()
+            except MemoryUnreachable as error:
+                self._failed = asyncio.get_running_loop().time() + FIRST_PAUSE_S, error
+                raise
+            self._is_open = True
+
+    async def _sender(self, path: Path) -> _Sender:
+        if path not in self._senders:
+            box = await asyncio.to_thread(Outbox, path)
+            if path in self._senders:
+                box.close()
+            else:
+                self._senders[path] = _Sender(box, self)
+        return self._senders[path]
+
+
+def with_outbox(
+    transport: Transport, folder: str | PathLike[str] | None, timeout: float, boundary: BoundaryFields
+) -> Transport:
+    """Return the transport, with an outbox if there is a folder for one."""
+    return transport if folder is None else OutboxTransport(transport, folder, timeout, boundary)
