@@ -104,6 +104,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     pipeline = commands.add_parser("pipeline", help="the steps of the pipelines: show, edit, roll back")
     _add_pipeline_commands(pipeline)
     pipeline.set_defaults(run=_pipeline)
+    hook = commands.add_parser("hook", help="called by coding agents: their sessions become turns")
+    _add_hook_commands(hook)
+    hook.set_defaults(run=_hook)
     mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER", epilog=AT_BROKER)
     mcp.set_defaults(run=_mcp)
     _add_operations(commands)
@@ -332,6 +335,20 @@ def _pipeline(options: argparse.Namespace, settings: Settings) -> int:
 
     check_security(settings.kafka_security)
     return run_pipeline_command(options, settings)
+
+
+def _add_hook_commands(parser: argparse.ArgumentParser) -> None:
+    # As above.
+    if sys.argv[1:2] == ["hook"]:
+        from modestream_client.hooks import add_hook_commands
+
+        add_hook_commands(parser)
+
+
+def _hook(options: argparse.Namespace, _settings: Settings) -> int:
+    from modestream_client.hooks import run_hook_command
+
+    return run_hook_command(options)
 
 
 def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:

@@ -22,8 +22,8 @@ PREFIX = "MODESTREAM_"
 OF_GATEWAYS = ("GATEWAY_", "OPENAI_UPSTREAM")
 """Begin the names of settings that only the gateway has."""
 
-OF_CALLERS = frozenset({"URL", "KEY"})
-"""Names that the programs of the documentation read: a gateway's address, and a key."""
+OF_CALLERS = frozenset({"URL", "KEY", "OUTBOX"})
+"""Names that callers read: a gateway's address, a key, and where turns wait."""
 
 SERVICE_LINK = re.compile(r".+_SERVICE_(HOST|PORT(_\w+)?)|.+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 """Variables that Kubernetes sets for a Service whose name begins with `modestream-`, except `…_PORT`."""

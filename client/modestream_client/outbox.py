@@ -134,6 +134,10 @@ class Outbox:
         """Mark a turn as refused."""
         self._rows("UPDATE turns SET refused = ? WHERE number = ?", error, number)
 
+    def retry(self) -> None:
+        """Let refused turns wait again."""
+        self._rows("UPDATE turns SET refused = NULL")
+
     @contextmanager
     def sending(self) -> Iterator[bool]:
         """Yield True if no other process sends of this file; none begins before the block ends."""

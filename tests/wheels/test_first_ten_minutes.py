@@ -159,6 +159,24 @@ async def test_an_editor_starts_a_server_of_tools(service: Service) -> None:
     assert "hangs by the door" in json.dumps(found.structured_content)
 
 
+def hook(service: Service, event: str, transcript: Path) -> str:
+    """Call the hook of Claude Code, as it does; return what it prints."""
+    told = {"hook_event_name": event, "session_id": "s1", "transcript_path": str(transcript), "cwd": "/src/boats"}
+    environment = alone(service.home, MODESTREAM_URL=service.url, MODESTREAM_USER="fay")
+    command = [service.program, "hook", "claude-code"]
+    return subprocess.run(command, input=json.dumps(told), env=environment, capture_output=True, text=True).stdout  # noqa: PLW1510
+
+
+def test_a_session_of_a_coding_agent_knows_an_earlier_one(service: Service, tmp_path: Path) -> None:
+    said = {"role": "user", "content": "We decided that boats are stored in SQLite."}
+    line = {"type": "user", "uuid": "m1", "sessionId": "s1", "timestamp": "2026-03-05T08:01:00.000Z", "message": said}
+    transcript = tmp_path / "first.jsonl"
+    transcript.write_text(json.dumps(line) + "\n")
+    assert hook(service, "Stop", transcript) == ""
+    begun = json.loads(hook(service, "SessionStart", tmp_path / "second.jsonl"))["hookSpecificOutput"]
+    assert "boats are stored in SQLite" in begun["additionalContext"]
+
+
 def test_a_chat_database_is_published_once(service: Service, agent_python: Path, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "chats.db") as database:
         database.execute("CREATE TABLE messages (id, user, conversation, role, text, sent_at)")

@@ -1,0 +1,259 @@
+"""Hooks of coding agents: what was said in a session becomes turns, and a session begins with what is remembered.
+
+The agent calls `modestream hook claude-code` (or `codex`) with JSON on standard input: at the start and end of a
+session, at each prompt, and when it stops. The agent's own transcript is the source: its new messages go to the outbox
+of this machine, with the ids that an import of the transcript gives them, and from there to the gateway. Guaranteed: a
+hook never fails because the service or the network is away, and never waits longer than `LIMIT_S`; each message is
+stored once, also after an import of the same transcript.
+
+The start of a session prints a context; prompts print nothing, as recall at every prompt distracts coding agents more
+than it helps.
+"""
+
+import argparse
+import asyncio
+import getpass
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from modestream_client.boundary import USER_BOUNDARY
+from modestream_client.failures import MemoryClientError
+from modestream_client.outbox import Outbox
+
+if TYPE_CHECKING:
+    from modestream_client import HttpMemoryClient
+
+Json = dict[str, Any]
+
+Agent = Literal["claude-code", "codex"]
+
+LIMIT_S = 5.0
+"""Seconds that a hook spends on sending, and on a context."""
+
+POLL_S = 0.05
+
+CONTEXT_TOKENS = 1500
+"""Tokens of the context at the start of a session."""
+
+CONTEXT_QUERY = "{project}: decisions, conventions, preferences and open tasks"
+
+EVENTS = {"SessionStart": True, "UserPromptSubmit": False, "Stop": True, "SessionEnd": True}
+"""The events that a hook is meant for, and whether it sends: at a prompt the user waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """Whose memory it is, where it is, and where turns wait for it."""
+
+    url: str
+    key: str | None
+    user: str
+    project: str
+    outbox: Path
+    has_tools: bool = False
+    """Results of tools become turns, too."""
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> "HookSettings":
+        """Return the settings of a command line, and of the environment where it has none."""
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        return cls(
+            url=os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"),
+            key=os.environ.get("MODESTREAM_KEY"),
+            user=options.user or os.environ.get("MODESTREAM_USER") or getpass.getuser(),
+            project=options.project or os.environ.get("MODESTREAM_PROJECT") or "default",
+            outbox=Path(os.environ.get("MODESTREAM_OUTBOX") or Path(state) / "modestream" / "outbox"),
+            has_tools=options.tools,
+        )
+
+
+def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> int:
+    """Add the messages that a transcript has beyond those added before to an outbox; return how many."""
+    from modestream_client.imports import Message, NotOfFormat, read_export  # noqa: PLC0415 - needs an extra
+
+    _, added = box.transcripts().get(str(path), (agent, 0))
+    turns: list[Json] = []
+    number = 0
+    try:
+        with path.open("rb") as transcript:
+            for entry in read_export(transcript, agent):
+                if not isinstance(entry, Message):
+                    continue
+                number += 1
+                if number > added and (settings.has_tools or entry.turn["role"] in ("user", "assistant")):
+                    scope = {"user_id": settings.user, "project_id": settings.project}
+                    turns.append({"schema": "turn.v1", **entry.turn, "scope": scope})
+    except (FileNotFoundError, NotOfFormat):
+        # Nothing was said yet.
+        return 0
+    if number > added:
+        box.add_transcript(str(path), agent, turns, number)
+    return len(turns)
+
+
+def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[Path]:
+    """Yield the transcripts that may have grown: the session's own, and at a start all that were ever added.
+
+    A session that was killed leaves messages that no event follows.
+    """
+    own = event.get("transcript_path")
+    if not own and agent == "codex" and (thread := event.get("thread-id") or event.get("session_id")):
+        home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        own = next(iter(sorted((home / "sessions").glob(f"**/rollout-*{thread}.jsonl"))), None)
+    if own:
+        yield Path(own).expanduser()
+    if event.get("hook_event_name") == "SessionStart":
+        yield from (Path(path) for path, (kind, _) in box.transcripts().items() if kind == agent and path != str(own))
+
+
+async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
+    """Handle an event of an agent; return what to print. Raises no error of the service."""
+    with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))) as box:
+        for path in transcripts_of(event, agent, box):
+            collect(box, path, agent, settings)
+        # Codex' `notify` has no name of an event: a turn is complete.
+        name = event.get("hook_event_name") or "Stop"
+        if not EVENTS.get(name, False):
+            return ""
+        try:
+            # Ends at once where the service is away.
+            async with asyncio.timeout(LIMIT_S), _client(settings) as memory:
+                await flush(settings, [box])
+                return await _context(memory, event, settings) if name == "SessionStart" else ""
+        except (TimeoutError, MemoryClientError) as problem:
+            reason = str(problem) or "the memory does not answer"
+            sys.stderr.write(f"modestream: {reason}; turns wait in {settings.outbox}\n")
+            return ""
+
+
+async def flush(settings: HookSettings, boxes: Sequence[Outbox]) -> None:
+    """Send what waits, until nothing does."""
+    if any(box.count() for box in boxes):
+        async with _client(settings, settings.outbox):
+            while any(box.count() for box in boxes):  # noqa: ASYNC110 - other processes send, too
+                await asyncio.sleep(POLL_S)
+
+
+async def _context(memory: "HttpMemoryClient", event: Json, settings: HookSettings) -> str:
+    project = Path(event.get("cwd") or ".").name or settings.project
+    context = await memory.assemble(
+        CONTEXT_QUERY.format(project=project), budget_tokens=CONTEXT_TOKENS, append_query=False
+    )
+    if not context.references:
+        return ""
+    remembered = next(message["content"] for message in context.messages if message["role"] == "user")
+    text = f"From earlier conversations, as the memory of {settings.user} has it:\n{remembered}"
+    told = {"hookEventName": "SessionStart", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
+
+
+def _client(settings: HookSettings, outbox: Path | None = None) -> "HttpMemoryClient":
+    from modestream_client import HttpMemoryClient  # noqa: PLC0415 - needs an extra
+
+    return HttpMemoryClient(
+        settings.url,
+        key=settings.key,
+        user_id=settings.user,
+        project_id=settings.project,
+        timeout=LIMIT_S,
+        outbox=outbox,
+    )
+
+
+def _boxes(settings: HookSettings) -> list[Outbox]:
+    return [Outbox(path) for path in sorted(settings.outbox.glob("*.sqlite"))]
+
+
+def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings) -> int:
+    try:
+        event = json.loads(options.event or sys.stdin.read())
+        if not isinstance(event, dict):
+            raise TypeError("an event is an object")  # noqa: TRY301 - as what is no JSON
+    except (TypeError, ValueError) as problem:
+        sys.stderr.write(f"modestream: a hook is called by {agent}, with an event as JSON: {problem}\n")
+        return 1
+    try:
+        printed = asyncio.run(run_event(event, agent, settings))
+    except (OSError, ModuleNotFoundError, MemoryClientError) as problem:
+        sys.stderr.write(f"modestream: {problem}\n")
+        return 1
+    if printed:
+        sys.stdout.write(printed + "\n")
+    return 0
+
+
+def _run_settings(agent: Agent) -> int:
+    """Print the part of the agent's settings that calls the hook."""
+    command = f"modestream hook {agent}"
+    called = [{"hooks": [{"type": "command", "command": command, "timeout": 2 * int(LIMIT_S)}]}]
+    events = [name for name in EVENTS if agent == "claude-code" or name != "SessionEnd"]
+    sys.stdout.write(json.dumps({"hooks": dict.fromkeys(events, called)}, indent=2) + "\n")
+    return 0
+
+
+def _run_status(settings: HookSettings) -> int:
+    """Print what waits and what was refused; the exit status is 1 if anything was."""
+    boxes = _boxes(settings)
+    refused = [(box.path.name, queued) for box in boxes for queued in box.refused()]
+    sys.stdout.write(
+        f"{sum(box.count() for box in boxes)} turns wait in {settings.outbox}, {len(refused)} were refused\n"
+    )
+    for name, queued in refused:
+        sys.stdout.write(f"{name} {queued.number} {queued.turn.get('turn_id')}: {queued.refused}\n")
+    return 1 if refused else 0
+
+
+def _run_flush(options: argparse.Namespace, settings: HookSettings) -> int:
+    """Send what waits; refused turns are tried again with `--refused`."""
+    boxes = _boxes(settings)
+    if options.refused:
+        for box in boxes:
+            box.retry()
+    try:
+        asyncio.run(asyncio.wait_for(flush(settings, boxes), options.wait))
+    except (TimeoutError, MemoryClientError) as problem:
+        sys.stderr.write(f"modestream: {problem or 'the memory does not answer'}\n")
+    _run_status(settings)
+    return 1 if any(box.count() for box in boxes) else 0
+
+
+def add_hook_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands below `modestream hook`."""
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for agent in get_args(Agent):
+        called = commands.add_parser(agent, help=f"called by {agent}, with an event on standard input")
+        called.add_argument("event", nargs="?", help="the event, where the agent passes it as an argument")
+        called.add_argument("--settings", action="store_true", help="print what to put into the agent's settings")
+        called.add_argument("--tools", action="store_true", help="results of tools become turns, too")
+    commands.add_parser("status", help="what waits in the outbox, and what was refused")
+    sent = commands.add_parser("flush", help="send what waits")
+    sent.add_argument("--wait", type=float, default=60.0, help="seconds (%(default)g)")
+    sent.add_argument("--refused", action="store_true", help="try refused turns again")
+    for command in commands.choices.values():
+        command.add_argument("--user", help="whose memory (MODESTREAM_USER, else the login name)")
+        command.add_argument("--project", help="the project of the turns (MODESTREAM_PROJECT, else default)")
+
+
+def run_hook_command(options: argparse.Namespace) -> int:
+    """Run a command; return the exit status, 0 also where the service is away."""
+    if getattr(options, "settings", False):
+        return _run_settings(options.command)
+    settings = HookSettings.of(argparse.Namespace(**{"tools": False, **vars(options)}))
+    if options.command == "status":
+        return _run_status(settings)
+    if options.command == "flush":
+        return _run_flush(options, settings)
+    return _run_agent(options.command, options, settings)
+
+
+def main() -> int:
+    """Run `modestream-hook`, the same without the server's distribution."""
+    parser = argparse.ArgumentParser(prog="modestream-hook", description="Hooks of coding agents.")
+    add_hook_commands(parser)
+    return run_hook_command(parser.parse_args())

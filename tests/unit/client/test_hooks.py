@@ -1,0 +1,162 @@
+"""Hooks of coding agents, while the memory is away: what of a session waits in the outbox."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from modestream_client.boundary import USER_BOUNDARY
+from modestream_client.hooks import Agent, HookSettings, run_event
+from modestream_client.outbox import Outbox
+
+Json = dict[str, Any]
+
+AWAY = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> HookSettings:
+    return HookSettings(AWAY, None, "ana", "boats", tmp_path / "outbox")
+
+
+def line(number: int, role: str = "user", content: Any = None) -> str:
+    """A line of a session of Claude Code."""
+    told = {"role": role, "content": content or f"Message {number}."}
+    line = {"type": role, "uuid": f"m{number}", "sessionId": "s1", "timestamp": f"2026-03-05T08:01:{number:02}.000Z"}
+    return json.dumps(line | {"cwd": "/src/boats", "message": told}) + "\n"
+
+
+def waiting(settings: HookSettings) -> list[Json]:
+    """Take the waiting turns out of the outbox."""
+    box = Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))
+    turns = []
+    while (queued := box.first()) is not None:
+        turns.append(queued.turn)
+        box.remove(queued.number)
+    box.close()
+    return turns
+
+
+def ids(settings: HookSettings) -> list[str]:
+    return [turn["turn_id"] for turn in waiting(settings)]
+
+
+async def told(name: str, path: Path, settings: HookSettings, agent: Agent = "claude-code") -> str:
+    """Tell the hook an event; return what it prints."""
+    event = {"hook_event_name": name, "session_id": "s1", "transcript_path": str(path), "cwd": "/src/boats"}
+    return await run_event(event, agent, settings)
+
+
+async def test_what_a_session_has_said_waits_with_the_ids_of_an_import(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2, "assistant"))
+    await told("Stop", transcript, settings)
+    assert ids(settings) == ["m1", "m2"]
+
+
+async def test_the_turns_are_in_the_scope_of_the_settings(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1))
+    await told("Stop", transcript, settings)
+    assert waiting(settings)[0]["scope"] == {"user_id": "ana", "project_id": "boats"}
+
+
+async def test_each_message_is_added_once(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2, "assistant"))
+    await told("UserPromptSubmit", transcript, settings)
+    with transcript.open("a") as more:
+        more.write(line(3))
+    await told("Stop", transcript, settings)
+    await told("SessionEnd", transcript, settings)
+    assert ids(settings) == ["m1", "m2", "m3"]
+
+
+async def test_a_line_that_is_being_written_is_added_when_it_is_whole(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2)[:30])
+    await told("Stop", transcript, settings)
+    transcript.write_text(line(1) + line(2))
+    await told("Stop", transcript, settings)
+    assert ids(settings) == ["m1", "m2"]
+
+
+async def test_results_of_tools_are_left_out(tmp_path: Path, settings: HookSettings) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "12 boats"}]}
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2, "user", [result]))
+    await told("Stop", transcript, settings)
+    assert ids(settings) == ["m1"]
+
+
+async def test_a_start_adds_what_a_killed_session_has_left(tmp_path: Path, settings: HookSettings) -> None:
+    killed, began = tmp_path / "killed.jsonl", tmp_path / "began.jsonl"
+    killed.write_text(line(1))
+    await told("UserPromptSubmit", killed, settings)
+    killed.write_text(line(1) + line(2))
+    await told("SessionStart", began, settings)
+    assert ids(settings) == ["m1", "m2"]
+
+
+async def test_a_session_begins_while_the_memory_is_away(tmp_path: Path, settings: HookSettings) -> None:
+    assert await told("SessionStart", tmp_path / "new.jsonl", settings) == ""
+
+
+async def test_codex_names_a_thread_and_not_its_file(
+    tmp_path: Path, settings: HookSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    rollout = tmp_path / "sessions/2026/03/05/rollout-2026-03-05T08-01-00-thread-1.jsonl"
+    rollout.parent.mkdir(parents=True)
+    start = {"type": "session_meta", "timestamp": "2026-03-05T08:01:00.000Z", "payload": {"id": "thread-1"}}
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    item = {"type": "response_item", "timestamp": "2026-03-05T08:01:01.000Z", "payload": said}
+    rollout.write_text("".join(json.dumps(each) + "\n" for each in (start, item)))
+    await run_event({"type": "agent-turn-complete", "thread-id": "thread-1"}, "codex", settings)
+    assert [turn["content"] for turn in waiting(settings)] == ["hello"]
+
+
+def run(tmp_path: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the hook as an agent does, with its outbox in a folder and no memory."""
+    environment = {"HOME": str(tmp_path), "MODESTREAM_URL": AWAY, "MODESTREAM_USER": "ana", "PATH": "/usr/bin:/bin"}
+    command = "import sys; from modestream_client.hooks import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", command, *arguments],
+        input=said,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_hook_succeeds_while_the_memory_is_away(tmp_path: Path) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1))
+    event = json.dumps({"hook_event_name": "Stop", "transcript_path": str(transcript)})
+    assert run(tmp_path, "claude-code", said=event).returncode == 0
+
+
+def test_status_counts_what_waits(tmp_path: Path) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2))
+    run(tmp_path, "claude-code", said=json.dumps({"hook_event_name": "Stop", "transcript_path": str(transcript)}))
+    assert run(tmp_path, "status").stdout.startswith("2 turns wait in ")
+
+
+def test_a_flush_that_can_not_send_says_so(tmp_path: Path) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1))
+    run(tmp_path, "claude-code", said=json.dumps({"hook_event_name": "Stop", "transcript_path": str(transcript)}))
+    assert run(tmp_path, "flush", "--wait", "0.5").returncode == 1
+
+
+def test_an_event_that_is_no_json_is_told(tmp_path: Path) -> None:
+    assert "as JSON" in run(tmp_path, "codex", said="hello").stderr
+
+
+def test_the_settings_of_an_agent_call_its_hook(tmp_path: Path) -> None:
+    printed = json.loads(run(tmp_path, "claude-code", "--settings").stdout)
+    assert printed["hooks"]["Stop"][0]["hooks"][0]["command"] == "modestream hook claude-code"
