@@ -13,8 +13,8 @@ from streams.partition_agents import PartitionAgents
 def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -> dict[str, CommandHandler]:
     """Return the handlers of commands by their names. Raises KeyError for a command that no agent handles."""
     handling = (
-        agents.commands, agents.categorize, agents.intend, agents.suggest_modes, agents.show_job, agents.show_runs,
-        agents.edit_pipelines,
+        agents.commands, agents.categorize, agents.intend, agents.suggest_modes, agents.suggest_categories,
+        agents.show_job, agents.show_runs, agents.edit_pipelines,
     )  # fmt: skip
     methods = {name: getattr(agent, name) for agent in handling for name in COMMANDS if hasattr(agent, name)}
     clear = (agents.intend.before_forgetting, agents.categorize.before_forgetting)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agents.categories.categorize import Categorize
+from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
@@ -46,6 +47,7 @@ class PartitionAgents:
     intend: Intend
     categorize: Categorize
     suggest_modes: SuggestModes
+    suggest_categories: SuggestCategories
     maintain: Maintain
     compare_embedders: CompareEmbedders
     consolidate: Consolidate

@@ -5,7 +5,8 @@
     retrieve ─► Retrieve, Assemble, List, DrawMap; commands that only read, as below ─► replies
     retrieve ─► Answer ─► asked ─► Answer ─► replies, turns
     Remember ─► learned ─► Intend, Categorize
-    commands ─► HandleCommands, Intend, Categorize, SuggestModes, EditPipelines ─► replies, changes or jobs
+    commands ─► HandleCommands, Intend, Categorize, SuggestModes, SuggestCategories, EditPipelines ─► replies, changes
+    commands ─► HandleCommands ─► jobs
     changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
     consolidate ─► Consolidate, Categorize ─► consolidated ─► Remember
     EditPipelines ─► pipelines ─► every worker: the revision of the steps that counts
@@ -20,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from agents.categories.categorize import Categorize
+from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.admit import DispatchCommands
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
@@ -207,7 +209,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         return RequestPipeline(admission, handler, ctx.replies, ctx.runs)
 
     boundary_of = partial(boundary_in, fields=ctx.scope_model.boundary_fields)
-    command_agents = (HandleCommands, Intend, Categorize, SuggestModes, EditPipelines)
+    command_agents = (HandleCommands, Intend, Categorize, SuggestModes, SuggestCategories, EditPipelines)
     command_step = RequestStep(
         serve(channels.commands, requested), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_of)
     )

@@ -19,6 +19,7 @@ from modestream_client.records import build_record
 from modestream_client.results import (
     AnswerResult,
     AssembleResult,
+    CategorySuggestions,
     Consolidation,
     DeclaredModes,
     DefaultModes,
@@ -237,6 +238,10 @@ RENAME_CATEGORY = Operation("rename_category", "command", "manage", given.Rename
 DELETE_CATEGORY = Operation(
     "delete_category", "command", "manage", given.DeleteCategory, ShownCategory,
     Http("DELETE", f"{USER}/categories/{{name}}", "layers", "Delete a category"),
+)
+SUGGEST_CATEGORIES = Operation(
+    "suggest_categories", "query", "read", None, CategorySuggestions,
+    Http("GET", f"{USER}/category-suggestions", "layers", "Groups of items in no category, and changes of categories"),
 )
 GET_INTENTION = Operation(
     "get_intention", "query", "read", None, ShownIntention,

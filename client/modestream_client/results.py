@@ -224,6 +224,41 @@ class ShownCategories(BaseModel, frozen=True):
     uncategorised: int = 0
 
 
+class SuggestedCategory(BaseModel, frozen=True):
+    """A group of `size` items with its telling words, examples, and a description to declare it with.
+
+    `in_mode` is the mode of its items; None within a split.
+    """
+
+    name: str
+    description: str = ""
+    size: int
+    in_mode: str | None = None
+    terms: tuple[str, ...] = ()
+    examples: tuple[dict[str, Any], ...] = ()
+    memory_ids: tuple[str, ...] = ()
+
+
+class CategoryChange(BaseModel, frozen=True):
+    """A proposed change of categories: the sizes of those concerned before and after it, by their names.
+
+    `into` are the parts of a category that would be split.
+    """
+
+    op: Literal["merge_categories", "split_category"]
+    before: dict[str, int]
+    after: dict[str, int]
+    into: tuple[SuggestedCategory, ...] = ()
+
+
+class CategorySuggestions(BaseModel, frozen=True):
+    """Suggested categories of items in none, proposed changes of the others, and the number of items looked at."""
+
+    suggestions: tuple[SuggestedCategory, ...] = ()
+    diff: tuple[CategoryChange, ...] = ()
+    looked_at: int = 0
+
+
 class IntentionItem(BaseModel, frozen=True):
     """A goal, constraint, blocking error or decision; `evidence` are the turns that say so, empty where it was set."""
 

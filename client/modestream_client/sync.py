@@ -171,6 +171,7 @@ class SyncMemoryCalls(SyncSession):
     get_category = without_await(MemoryCalls.get_category)
     rename_category = without_await(MemoryCalls.rename_category)
     delete_category = without_await(MemoryCalls.delete_category)
+    suggest_categories = without_await(MemoryCalls.suggest_categories)
     get_intention = without_await(MemoryCalls.get_intention)
     set_intention = without_await(MemoryCalls.set_intention)
     consolidate = without_await(MemoryCalls.consolidate)

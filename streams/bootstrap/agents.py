@@ -9,6 +9,7 @@ from agents.categories.categorize import Categorize
 from agents.categories.matching import CategoryMatcher, CategoryVectors
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
+from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
@@ -150,6 +151,13 @@ class BuildAgents:
             intend=intend,
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
+            suggest_categories=SuggestCategories(
+                stores.categories,
+                memories,
+                CategoryMembers(words, self._ctx.scope_model.boundary_fields),
+                index,
+                spaces,
+            ),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             compare_embedders=CompareEmbedders(memories, words, spaces),
             consolidate=self._consolidate(stores, spaces, index, active),

@@ -217,6 +217,23 @@ def _share_topic(
     return has_dice & has_stems & has_content
 
 
+def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
+    """Merge groups until no two have a mean cosine of `min_cosine` or more."""
+    cosines = (unit @ unit.T).astype(np.float64)
+    np.fill_diagonal(cosines, -np.inf)
+    groups = [[row] for row in range(len(unit))]
+    while groups and cosines.max() >= min_cosine:
+        first, other = divmod(int(cosines.argmax()), len(unit))
+        size_one, size_other = len(groups[first]), len(groups[other])
+        mean = (size_one * cosines[first] + size_other * cosines[other]) / (size_one + size_other)
+        cosines[first], cosines[:, first] = mean, mean
+        cosines[other], cosines[:, other], cosines[first, first] = -np.inf, -np.inf, -np.inf
+        groups[first] += groups[other]
+        groups[other] = []
+    remaining = [sorted(group) for group in groups if group]
+    return sorted(remaining, key=lambda group: (-len(group), group))
+
+
 StopCondition = Callable[[], bool]
 """True to stop the search."""
 

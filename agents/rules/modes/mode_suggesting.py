@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from modestream_client.vocabulary import ModeSource
 
-from agents.rules.clustering.clustering import background_cosine
+from agents.rules.clustering.clustering import background_cosine, cluster_by_average_linkage
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms
@@ -74,23 +74,6 @@ def chosen_segments_by_mode(segments: Iterable[Segment]) -> Mapping[str, list[Se
         for mode in dict.fromkeys(memory.mode for memory in chosen):
             by_mode[mode].append([memory for memory in chosen if memory.mode == mode])
     return by_mode
-
-
-def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
-    """Merge groups until no two have a mean cosine of `min_cosine` or more."""
-    cosines = (unit @ unit.T).astype(np.float64)
-    np.fill_diagonal(cosines, -np.inf)
-    groups = [[row] for row in range(len(unit))]
-    while groups and cosines.max() >= min_cosine:
-        first, other = divmod(int(cosines.argmax()), len(unit))
-        size_one, size_other = len(groups[first]), len(groups[other])
-        mean = (size_one * cosines[first] + size_other * cosines[other]) / (size_one + size_other)
-        cosines[first], cosines[:, first] = mean, mean
-        cosines[other], cosines[:, other], cosines[first, first] = -np.inf, -np.inf, -np.inf
-        groups[first] += groups[other]
-        groups[other] = []
-    remaining = [sorted(group) for group in groups if group]
-    return sorted(remaining, key=lambda group: (-len(group), group))
 
 
 GROUP_COHESION = 0.25

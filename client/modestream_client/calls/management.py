@@ -9,6 +9,7 @@ from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.operations import COMMANDS, CONSOLIDATE, HEALTH, LIST_RUNS, REFRESH
 from modestream_client.results import (
+    CategorySuggestions,
     Consolidation,
     DeclaredModes,
     DefaultModes,
@@ -168,6 +169,16 @@ class ManagementCalls(Session):
     async def delete_category(self, name: str, **options: Unpack[CallOptions]) -> ShownCategory:
         """Delete a category; its items stay, uncategorised. Returns it as it was."""
         return await self._run(rows.DELETE_CATEGORY, {"name": name}, **options)
+
+    async def suggest_categories(self, **options: Unpack[CallOptions]) -> CategorySuggestions:
+        """Return groups of this project's items in no category, and merges and splits of its categories.
+
+        Changes nothing.
+
+        >>> (await memory.suggest_categories()).suggestions
+        ()
+        """
+        return await self._run(rows.SUGGEST_CATEGORIES, **options)
 
     async def get_intention(self, **options: Unpack[CallOptions]) -> ShownIntention:
         """Return the user's goals, constraints, blocking errors and decisions in this project."""

@@ -20,6 +20,7 @@ async def by_client(pipeline: InMemoryPipeline) -> None:
     memory = client_of(pipeline)
     await memory.list_modes()
     await memory.suggest_modes()
+    await memory.suggest_categories()
     await memory.list_categories(include_summary=True)
     await memory.get_intention()
     await memory.health()
@@ -27,7 +28,7 @@ async def by_client(pipeline: InMemoryPipeline) -> None:
 
 async def by_http(pipeline: InMemoryPipeline) -> None:
     async with http_over(InMemoryTransport(pipeline)) as http:
-        for path in ("modes", "mode-suggestions", "categories", "intention", "health"):
+        for path in ("modes", "mode-suggestions", "categories", "category-suggestions", "intention", "health"):
             (await http.get(f"{USER}/{path}")).raise_for_status()
 
 

@@ -46,7 +46,10 @@ def test_wildcard_selector_is_narrowed_to_the_grants() -> None:
     assert admitted.query == "q"
 
 
-READS = ("list_modes", "get_memory", "health", "list_categories", "get_category", "get_intention", "suggest_modes")
+READS = (
+    "list_modes", "get_memory", "health", "list_categories", "get_category", "get_intention", "suggest_modes",
+    "suggest_categories",
+)  # fmt: skip
 """The commands that need the permission `read`."""
 
 GRANTS = {

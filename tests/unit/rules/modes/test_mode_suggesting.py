@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.rules.clustering.clustering import cluster_by_average_linkage
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.modes.mode_suggesting import (
     MAX_SEGMENT_TURNS,
     chosen_segments_by_mode,
-    cluster_by_average_linkage,
     default_segments_by_location,
     split_segments,
     suggest_groups,
