@@ -3,7 +3,7 @@
 The boundary key is the Kafka key of all events of a boundary, so that they are in one partition.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
@@ -117,6 +117,15 @@ SelectedValues = Annotated[
     Field(strict=False),
     BeforeValidator(parse_selected, json_schema_input_type=_GivenValues),
 ]
+
+
+def scope_of_user(boundary: str, fields: Iterable[str], boundary_fields: BoundaryFields) -> dict[str, str]:
+    """Return the scope of what holds for the whole boundary: any value in all other `fields` of its scopes.
+
+    >>> scope_of_user("u1", ("user_id", "project_id"), USER_BOUNDARY)
+    {'user_id': 'u1', 'project_id': '*'}
+    """
+    return {**dict.fromkeys(fields, ANY_VALUE), **boundary_fields.values_of_key(boundary)}
 
 
 class Selector(BaseModel, extra="forbid", frozen=True, strict=True):

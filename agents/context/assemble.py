@@ -20,7 +20,7 @@ from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import TokenCounter
 from agents.ports.run_timer import step
-from agents.ports.stores import Memories
+from agents.ports.stores import Intentions, Memories
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
 from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets
@@ -30,6 +30,7 @@ from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
 from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN
 from agents.rules.text.sentences import Span
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import (
@@ -40,6 +41,8 @@ from schemas.messages.assemble import (
     text_digest,
 )
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.scopes import scope_of_user
+from schemas.state.intention import SETTABLE_PARTS
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, item_index_name
 
@@ -64,6 +67,9 @@ MAX_PIN_CHARS = 80
 MAX_WHOLE_FIRST = 3
 """First hits whose replies are shown whole before hits of lower worth get room: a passage often misses the next step of
 a list, or the reason that follows. Of more, the room for other evidence suffers."""
+
+INTENTION_BUDGET_DIVISOR = 8
+"""What was set for the whole user takes at most this part of a budget."""
 
 MIN_HITS = 20
 """Requested hits, however small the budget: the sections choose among them too."""
@@ -92,8 +98,10 @@ class Assemble:
         limits: ContextLimits,
         taxonomy: ModeTaxonomy,
         stability: StabilitySource = assume_stable,
+        intentions: Intentions | None = None,
     ) -> None:
-        """`stability` is the one that `interaction` respects."""
+        """`stability` is the one that `interaction` respects; `intentions` has what was set for the whole user."""
+        self._intentions = intentions
         self._words = words
         self._memories = memories
         self._tokens = tokens
@@ -180,7 +188,24 @@ class Assemble:
             now=self._clock.now(),
             passages=passages,
             changed_at=ChangedValues(self._words, self._memories).changed_at,
+            intention=self._intention_of_user(request),
         )
+
+    def _intention_of_user(self, request: AssembleRequest) -> Mapping[str, Sequence[str]]:
+        """Return what was set above all projects, by list, as far as its share of the budget reaches."""
+        # It rests on no memory, so that it matches no filter.
+        if self._intentions is None or request.filters is not None:
+            return {}
+        scope = scope_of_user(request.scope.boundary, request.scope.fields(), request.scope.boundary_fields)
+        intention = self._intentions.get(scope)
+        room = request.budget_tokens // INTENTION_BUDGET_DIVISOR * CHARS_PER_TOKEN
+        shown: dict[str, list[str]] = {}
+        for part in SETTABLE_PARTS:
+            for entry in intention.open_entries(part):
+                room -= len(entry.text.encode())
+                if room >= 0:
+                    shown.setdefault(part, []).append(entry.text)
+        return shown
 
     def _evidence(self, request: AssembleRequest, retrieved: RetrieveResult) -> dict[str, float]:
         """Return the scores of the hits that score high enough by id, best first."""

@@ -7,7 +7,7 @@ others where room is left at the end. Any other text that takes more than a quar
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ class PromptSource:
     """A request, and what its entries need.
 
     `record` reads a memory by its id; `coverage` rates a passage, 0..1; `passages` are those to show of hits, by id;
-    `changed_at` tells when a later statement replaced one of a memory.
+    `changed_at` tells when a later statement replaced one of a memory; `intention` is what was set for the whole user.
     """
 
     request: AssembleRequest
@@ -66,6 +66,7 @@ class PromptSource:
     now: datetime
     passages: Mapping[str, Sequence[Span]]
     changed_at: Callable[[Memory], datetime | None]
+    intention: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class PromptPacker:
@@ -80,6 +81,7 @@ class PromptPacker:
         self._source = source
         self._tokens = tokens
         self._format = FORMATS[source.request.format]
+        self._intention = source.intention
         self._own = Entry.of_request(source.request.remember, source.now)
         if source.request.budget_tokens > max_budget_tokens:
             raise Rejected("invalid_value", f"a budget is at most {max_budget_tokens} tokens", "budget_tokens")
@@ -116,6 +118,10 @@ class PromptPacker:
                 "invalid_value", f"{chars} characters without any memory, but {allowed}; shorten it", longest
             )
         empty = (await packer._counted([])).tokens
+        if empty > packer._budget:
+            # The request's own texts go before.
+            packer._intention = {}
+            empty = (await packer._counted([])).tokens
         if empty > packer._budget:
             message = f"{empty} tokens without any memory, but there is room for {packer._budget}; shorten it"
             raise Rejected("invalid_value", message, _own_texts(source.request)[0])
@@ -273,7 +279,7 @@ class PromptPacker:
 
     async def _counted(self, entries: Sequence[Entry]) -> PackedPrompt:
         entries = sorted([*entries, *self._own], key=lambda entry: entry.occurred_at)
-        body = self._format.body(entries)
+        body = self._format.body(entries, self._intention)
         messages = build_messages(self._request, body)
         counts = await self._tokens.count([message.content for message in messages])
         question = None if self._request.question is None else counts[-1]

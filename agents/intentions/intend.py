@@ -9,7 +9,7 @@ from functools import cache
 from modestream_client.arguments import SetIntention
 
 from agents.ports.clock import Clock
-from agents.ports.commands import CommandResult, parse_arguments
+from agents.ports.commands import CommandResult, ResultBody, parse_arguments
 from agents.ports.stores import IntentionWriter, Memories
 from agents.rules.intentions.transitions import (
     apply_learned,
@@ -22,7 +22,8 @@ from agents.rules.intentions.transitions import (
 )
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command
-from schemas.state.intention import Intention, IntentionPart
+from schemas.scopes import Scope, scope_of_user
+from schemas.state.intention import SETTABLE_PARTS, Intention, IntentionPart
 from schemas.state.memories import Memory, ReadMemory
 
 
@@ -72,8 +73,8 @@ class Intend:
         self._put(scope, before, drop_set_entries(before, offset))
 
     async def get_intention(self, command: Command, _offset: int) -> CommandResult:
-        """Show the intention of a scope."""
-        return CommandResult(build_intention_view(self.get(command.scope.model_dump())))
+        """Show the intention of a scope, or with any project that of the user."""
+        return CommandResult(self._view(command.scope))
 
     async def set_intention(self, command: Command, offset: int) -> CommandResult:
         """Replace the goals or constraints that the user has set."""
@@ -85,7 +86,16 @@ class Intend:
         before = self._intentions.get(scope)
         replaced = [(part, texts) for part, texts in lists if texts is not None]
         self._put(scope, before, apply_set_intention(before, replaced, self._clock.now(), offset))
-        return CommandResult(build_intention_view(self.get(scope)))
+        return CommandResult(self._view(command.scope))
+
+    def _view(self, scope: Scope) -> ResultBody:
+        own = scope.model_dump()
+        above = scope_of_user(scope.boundary, own, scope.boundary_fields)
+        view = build_intention_view(self.get(own))
+        if above != own:
+            whole = build_intention_view(self.get(above))
+            view["whole_user"] = {part: whole[part] for part in SETTABLE_PARTS}
+        return view
 
     def _cached_reader(self) -> ReadMemory:
         """Return a reader that caches records: many entries may derive from one memory."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.run_timer import step
 from agents.ports.stores import Categories, Intentions, Memories
@@ -24,6 +26,7 @@ from agents.rules.categories.taxonomy import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
+from schemas.scopes import scope_of_user
 
 MAX_MEMBERS = 100
 """Records that are read to find the turns behind a layer: a category's summary derives from some eight."""
@@ -46,8 +49,16 @@ class DrillDownLevel:
 class DrillDown:
     """Reads the layers above the items."""
 
-    def __init__(self, words: LexicalIndex, intentions: Intentions, categories: Categories, memories: Memories) -> None:
-        """`intentions` has visible entries only."""
+    def __init__(
+        self,
+        words: LexicalIndex,
+        intentions: Intentions,
+        categories: Categories,
+        memories: Memories,
+        boundary_fields: BoundaryFields = USER_BOUNDARY,
+    ) -> None:
+        """`intentions` has visible entries only; `boundary_fields` are those of the deployment's scopes."""
+        self._boundary_fields = boundary_fields
         self._words = words
         self._intentions = intentions
         self._categories = categories
@@ -65,7 +76,8 @@ class DrillDown:
         with step("retrieve.route"):
             coverage = TermCoverage.of(features, columns, weigh_unknown=True)
             scopes = select_scopes(where, columns)
-            views = [(scope, self._intentions.get(scope)) for scope in scopes]
+            of_user = scope_of_user(where.boundary, where.scope, self._boundary_fields)
+            views = [(scope, self._intentions.get(scope)) for scope in (of_user, *scopes)]
             above = intention_layer(views, features.question, coverage, None if where.filters is None else read)
             shown = group_by_part(above.shown)
         if _suffices(above, "intention", decided):

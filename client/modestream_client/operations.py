@@ -106,6 +106,8 @@ class Operation(Generic[ResultT]):
     """The `schema` of its records."""
     fixed: Mapping[str, str | bool] = field(default_factory=dict)
     """Fields of its records that always have these values."""
+    may_concern_user: bool = False
+    """A command whose project may be `*`: then it concerns the user, above all projects."""
 
     @property
     def topic(self) -> str:
@@ -246,11 +248,13 @@ SUGGEST_CATEGORIES = Operation(
 GET_INTENTION = Operation(
     "get_intention", "query", "read", None, ShownIntention,
     Http("GET", f"{USER}/intention", "layers", "Show the intention"),
+    may_concern_user=True,
 )
 SET_INTENTION = Operation(
     "set_intention", "command", "manage", given.SetIntention, ShownIntention,
     Http("PUT", f"{USER}/intention", "layers", "Set goals or constraints",
          Body("IntentionBody", {"goals": ["ship the beta"]})),
+    may_concern_user=True,
 )
 HEALTH = Operation(
     "health", "query", "read", None, ServiceHealth,

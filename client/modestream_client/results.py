@@ -274,8 +274,18 @@ class IntentionItem(BaseModel, frozen=True):
     """The memory that reports it done."""
 
 
+class UserIntention(BaseModel, frozen=True):
+    """What was set for the whole user, above all projects."""
+
+    goals: tuple[IntentionItem, ...] = ()
+    constraints: tuple[IntentionItem, ...] = ()
+
+
 class ShownIntention(BaseModel, frozen=True):
-    """The user's intention in a project: what is open by kind, and what was resolved."""
+    """The user's intention in a project: what is open by kind, and what was resolved.
+
+    `whole_user` is what was set above all projects; None where this is that intention.
+    """
 
     goals: tuple[IntentionItem, ...] = ()
     constraints: tuple[IntentionItem, ...] = ()
@@ -284,6 +294,7 @@ class ShownIntention(BaseModel, frozen=True):
     resolved: tuple[IntentionItem, ...] = ()
     categories: tuple[str, ...] = ()
     version: int
+    whole_user: UserIntention | None = None
 
 
 MapMethod = Literal["neighbour_graph", "principal_components"]

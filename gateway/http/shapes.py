@@ -8,7 +8,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import Request
 from modestream_client.arguments import ModeName
@@ -31,13 +31,16 @@ from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scope_models import selector_of
-from schemas.scopes import Scope, Selector
+from schemas.scopes import PROJECT_FIELD, Scope, ScopeValue, Selector
 
 POSITION = (
     str | None,
     Field(None, description="Answer after this write: what it answered as `read_after`.", examples=["2:17"]),
 )
 """`read_after` over HTTP, in place of the offset in the record."""
+
+PROJECT_OR_USER: Any = (ScopeValue | Literal["*"], Field("default", description="`*`: the user, above all projects."))
+"""The project of operations that may concern the whole user."""
 
 ParsedT = TypeVar("ParsedT")
 
@@ -257,6 +260,7 @@ class Shapes:
     def __init__(self, scope: type[Scope]) -> None:
         self.scope_fields = scope_fields_of(scope)
         self._scope, self._selector = scope, selector_of(scope)
+        self._of_user = create_model("ScopeOrUser", __base__=scope, **{PROJECT_FIELD: PROJECT_OR_USER})
         self._bodies: dict[str, BodyReader] = {}
         self.turn = self._body(Body("TurnBody", EXAMPLE_TURN), Turn, scope)
         assert ANSWER.http is not None
@@ -274,6 +278,8 @@ class Shapes:
         assert operation.http is not None
         record = operation.arguments or RECORDS.get(operation.record, Nothing)
         scope = self._selector if operation.kind == "question" else self._scope
+        if operation.may_concern_user:
+            scope = self._of_user
         own = None if operation.permission == "operate" else scope
         body, names = operation.http.body, operation.http.names
         if body is None:

@@ -126,7 +126,13 @@ class DeclareMode(BaseModel, extra="forbid"):
     ] = None
 
 
-class SetIntention(BaseModel, extra="forbid"):
+class IntentionOf(BaseModel, extra="forbid"):
+    """Whose intention: a project's, or that of the user above all projects."""
+
+    project_id: Annotated[str | None, Field(description="* for what holds in all projects")] = None
+
+
+class SetIntention(IntentionOf):
     """Goals and constraints, each list as a whole."""
 
     goals: list[str] | None = None
@@ -225,12 +231,13 @@ class Answer(BaseModel):
 
 
 class Intention(BaseModel):
-    """Texts of goals and more, open ones only."""
+    """Texts of goals and more, open ones only; `whole_user` holds in all projects."""
 
     goals: list[QuotedText]
     constraints: list[QuotedText]
     blocking_errors: list[QuotedText]
     decisions: list[QuotedText]
+    whole_user: list[QuotedText]
 
 
 class Health(BaseModel):
@@ -256,4 +263,6 @@ def record_of(memory: Json) -> Json:
 
 def texts_of(intention: Json) -> Json:
     """Return the texts of an intention's entries, by list."""
-    return {name: [entry["text"] for entry in intention.get(name, [])] for name in Intention.model_fields}
+    above = [entry for part in intention.get("whole_user", {}).values() for entry in part]
+    lists = {**intention, "whole_user": above}
+    return {name: [entry["text"] for entry in lists.get(name, [])] for name in Intention.model_fields}

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, PrivateAttr
+from modestream_client.operations import COMMANDS
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from schemas.failures import Rejected
-from schemas.scopes import Scope
+from schemas.scopes import ANY_VALUE, PROJECT_FIELD, Scope, scope_of_user
 from schemas.state.forgotten import ForgottenBefore
 
 BESIDE_COMMANDS = frozenset({"list_runs"})
@@ -19,6 +20,22 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     command: Annotated[str, Field(min_length=1)]
     scope: Scope
     arguments: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_whole_user(cls, value: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        """Admit any project where the operation may concern the whole user."""
+        scope = value.get("scope") if isinstance(value, dict) else None
+        if not isinstance(scope, dict) or scope.get(PROJECT_FIELD) != ANY_VALUE:
+            return validated(value)
+        operation = COMMANDS.get(str(value.get("command")))
+        if operation is None or not operation.may_concern_user:
+            return validated(value)
+        command = validated({**value, "scope": {name: scope[name] for name in scope if name != PROJECT_FIELD}})
+        found, fields = command.scope, type(command.scope).model_fields
+        whole = scope_of_user(found.boundary, fields, found.boundary_fields)
+        return command.model_copy(update={"scope": found.model_copy(update=whole)})
+
     _permitted_projects: tuple[str, ...] | None = PrivateAttr(default=None)
     _author: str | None = PrivateAttr(default=None)
     _turns_before: ForgottenBefore | None = PrivateAttr(default=None)

@@ -15,6 +15,9 @@ IntentionPart = Literal["goals", "constraints", "blocking_errors", "decisions"]
 INTENTION_PARTS: tuple[IntentionPart, ...] = ("goals", "constraints", "blocking_errors", "decisions")
 """The lists of an intention, in display order."""
 
+SETTABLE_PARTS: tuple[IntentionPart, ...] = ("goals", "constraints")
+"""The lists that `set_intention` replaces; an intention of the whole user has no others."""
+
 EntrySource = Literal["said", "model", "set"]
 """An item found in a turn, a language model's answer on a turn, or the command `set_intention`."""
 

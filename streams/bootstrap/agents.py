@@ -113,7 +113,9 @@ class BuildAgents:
         pipelines = self._ctx.pipelines
         active = pipelines.current
         intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
-        drill_down = DrillDown(words, intend, stores.categories, memories) if active.is_on("retrieve.route") else None
+        boundary_fields = self._ctx.scope_model.boundary_fields
+        layers = DrillDown(words, intend, stores.categories, memories, boundary_fields)
+        drill_down = layers if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
         retrieve = SearchWithCustomSteps(
             Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),
@@ -140,7 +142,7 @@ class BuildAgents:
             rerank=self._steps.rerank(active),
             local_rerank=self._steps.local_rerank(active, models.cross_encoder),
             judge_layers=self._steps.judge_layers(active),
-            assemble=self._assemble(stores, retrieve, active),
+            assemble=self._assemble(stores, retrieve, intend, active),
             answer=Answer(*self._steps.answering(), memories),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
@@ -152,11 +154,7 @@ class BuildAgents:
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
             suggest_categories=SuggestCategories(
-                stores.categories,
-                memories,
-                CategoryMembers(words, self._ctx.scope_model.boundary_fields),
-                index,
-                spaces,
+                stores.categories, memories, CategoryMembers(words, boundary_fields), index, spaces
             ),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             compare_embedders=CompareEmbedders(memories, words, spaces),
@@ -187,7 +185,9 @@ class BuildAgents:
         run_limits = self._steps.refresh_limits(active)
         return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits, run_limits)
 
-    def _assemble(self, stores: PartitionStores, retrieve: SearchWithCustomSteps, active: ActivePipelines) -> Assemble:
+    def _assemble(
+        self, stores: PartitionStores, retrieve: SearchWithCustomSteps, intend: Intend, active: ActivePipelines
+    ) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
         return Assemble(
             stores.words,
@@ -206,6 +206,7 @@ class BuildAgents:
             self._steps.context_limits(active),
             self._models.taxonomy,
             self._stability,
+            intend,
         )
 
     def _draw_map(self, stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex) -> DrawMap:

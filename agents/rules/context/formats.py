@@ -84,6 +84,12 @@ _ESCAPES = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029", "<|": "
 """Characters that JSON allows unescaped, but that end a line or start a chat template token elsewhere."""
 
 
+IntentionTexts = Mapping[str, Sequence[str]]
+"""What was set for the whole user: texts by list."""
+
+NO_INTENTION: IntentionTexts = {}
+
+
 class PromptFormat(Protocol):
     """A format of the JSON object."""
 
@@ -93,7 +99,7 @@ class PromptFormat(Protocol):
     def day(self, entry: Entry, /) -> str:
         """Return the lines that the first entry of a day takes in addition, to be counted."""
 
-    def body(self, entries: Sequence[Entry]) -> str:
+    def body(self, entries: Sequence[Entry], intention: IntentionTexts = NO_INTENTION) -> str:
         """Return the JSON object; `entries` come oldest first."""
 
 
@@ -108,8 +114,8 @@ class CompactFormat:
         """Return the opening and the closing line of the entry's day."""
         return f'"{_day_of(entry)}":[\n],\n'
 
-    def body(self, entries: Sequence[Entry]) -> str:
-        """Return `{"about": …, "memories": {day: [entry, …]}}`."""
+    def body(self, entries: Sequence[Entry], intention: IntentionTexts = NO_INTENTION) -> str:
+        """Return `{"about": …, "memories": {day: [entry, …]}}`, before the memories the intention, if there is one."""
         days, count, about = [], 0, MEMORIES_NOTICE
         for day, grouped in groupby(entries, _day_of):
             lines = []
@@ -118,7 +124,7 @@ class CompactFormat:
                 lines.append(self._line(entry, count))
                 about += _change(entry, count)
             days.append(f'"{day}":[\n{ENTRY_SEPARATOR.join(lines)}\n]')
-        return f'{{"about":{_json(about)},"memories":{{\n{ENTRY_SEPARATOR.join(days)}\n}}}}'
+        return f'{{"about":{_json(about)},{_above(intention)}"memories":{{\n{ENTRY_SEPARATOR.join(days)}\n}}}}'
 
     def _line(self, entry: Entry, number: int) -> str:
         reference = "" if entry.memory_id is None else f"[{number}] "
@@ -137,13 +143,17 @@ class FullFormat:
         """Return nothing: entries have their time."""
         return ""
 
-    def body(self, entries: Sequence[Entry]) -> str:
-        """Return `{"about": …, "memories": [entry, …]}`."""
+    def body(self, entries: Sequence[Entry], intention: IntentionTexts = NO_INTENTION) -> str:
+        """Return `{"about": …, "memories": [entry, …]}`, before the memories the intention, if there is one."""
         lines = ENTRY_SEPARATOR.join(_json(_provenance(entry)) for entry in entries)
-        return f'{{"about":{_json(MEMORIES_NOTICE)},"memories":[\n{lines}\n]}}'
+        return f'{{"about":{_json(MEMORIES_NOTICE)},{_above(intention)}"memories":[\n{lines}\n]}}'
 
 
 FORMATS: Mapping[ContextFormat, PromptFormat] = {"compact": CompactFormat(), "full": FullFormat()}
+
+
+def _above(intention: IntentionTexts) -> str:
+    return f'"intention":{_json(intention)},\n' if intention else ""
 
 
 def _utc(moment: datetime) -> datetime:

@@ -176,3 +176,15 @@ async def test_principal_is_of_kafka_alone(memory: MemoryCalls) -> None:
             await memory.remember("x", principal="ana-app")
     else:
         assert (await memory.remember("x", principal="ana-app")).version == 1
+
+
+async def test_intention_of_the_whole_user_is_set_and_shown_in_a_project(memory: MemoryCalls) -> None:
+    await memory.set_intention(goals=["finish the thesis"], project_id="*")
+    shown = await memory.get_intention(project_id="p1")
+    assert shown.whole_user is not None
+    assert [goal.text for goal in shown.whole_user.goals] == ["finish the thesis"]
+
+
+async def test_categories_are_suggested(memory: MemoryCalls) -> None:
+    await memory.remember("The kettle is blue.")
+    assert (await memory.suggest_categories()).suggestions == ()

@@ -106,6 +106,8 @@ async def test_context_and_modes(wire: InMemoryTransport) -> None:
         goals = await answer(session, "set_intention", goals=["ship the beta"])
         assert goals["goals"] == ["ship the beta"]
         assert await answer(session, "get_intention") == goals
+        await answer(session, "set_intention", project_id="*", goals=["finish the thesis"])
+        assert (await answer(session, "get_intention"))["whole_user"] == ["finish the thesis"]
         assert "general" in (await answer(session, "health"))["modes"]
 
 

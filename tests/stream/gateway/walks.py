@@ -69,6 +69,7 @@ ROUTES: dict[str, Visit] = {
     f"PUT {USER}/categories/{{name}}": _json("manage", description="servers"),
     f"GET {USER}/categories/{{name}}": Visit("read"),
     f"DELETE {USER}/categories/{{name}}": Visit("manage"),
+    f"GET {USER}/category-suggestions": Visit("read"),
     f"GET {USER}/intention": Visit("read"),
     f"PUT {USER}/intention": _json("manage", goals=["ship the beta"]),
     f"GET {USER}/health": Visit("read"),

@@ -5,7 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agents.commands.admit import Admit
 from schemas.models.language import Profiles
+from schemas.state.policies import Policy
+from streams.adapters.policy_file import PolicyFile
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -151,3 +156,78 @@ async def test_unwritten_set_command_is_repeated_after_a_kill(tmp_path: Path) ->
     async with pipeline.running():
         await pipeline.until(lambda: len(pipeline.replies(b"mine")) == 2)
         assert await intention(pipeline) == {"goals": ["learn to row"]}
+
+
+async def test_intention_of_the_whole_user_stands_above_those_of_projects(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis"])
+        await pipeline.command("set_intention", project="p1", goals=["ship the beta"])
+        shown = (await pipeline.command("get_intention", project="p1"))["result"]
+        assert [goal["text"] for goal in shown["goals"]] == ["ship the beta"]
+        assert [goal["text"] for goal in shown["whole_user"]["goals"]] == ["finish the thesis"]
+
+
+async def test_intention_of_the_whole_user_has_nothing_above_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis"])
+        shown = (await pipeline.command("get_intention", project="*"))["result"]
+        assert [goal["text"] for goal in shown["goals"]] == ["finish the thesis"]
+        assert "whole_user" not in shown
+
+
+async def test_no_other_command_takes_any_project(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        refused = await pipeline.command("declare_category", project="*", name="health")
+        assert (refused["error"]["code"], refused["error"]["field"]) == ("invalid_value", "scope.project_id")
+
+
+async def test_search_finds_the_intention_of_the_whole_user_in_a_project(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis about lichens"])
+        found = await pipeline.retrieve("what is my goal with the thesis about lichens?", depth="auto")
+        [goal] = found["result"]["intention"]["goals"]
+        assert goal["scope"]["project_id"] == "*"
+
+
+async def test_forgetting_a_user_removes_the_intention_of_the_whole_user(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis"])
+        await forget(pipeline, user=True)
+        assert await intention(pipeline, "*") == {}
+
+
+async def test_context_shows_the_intention_of_the_whole_user_as_such(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis"], constraints=["metric units"])
+        body = await context_body(pipeline)
+        assert body["intention"] == {"goals": ["finish the thesis"], "constraints": ["metric units"]}
+
+
+async def test_intention_takes_an_eighth_of_a_budget_at_most(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis", "x" * 500])
+        assert (await context_body(pipeline))["intention"] == {"goals": ["finish the thesis"]}
+
+
+async def test_context_with_filters_has_no_intention(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await pipeline.command("set_intention", project="*", goals=["finish the thesis"])
+        assert "intention" not in await context_body(pipeline, filters={"speaker": "Ana"})
+
+
+@pytest.mark.parametrize("has_grant", [True, False])
+async def test_intention_of_the_whole_user_needs_a_grant_for_all_projects(tmp_path: Path, *, has_grant: bool) -> None:
+    grants = {"all": [{"user_id": "u1"}], "one": [{"user_id": "u1", "project_id": "p1"}]}
+    admit = Admit(PolicyFile(Policy.model_validate({"principals": grants})))
+    async with InMemoryPipeline(tmp_path / "data", admit=admit).running() as pipeline:
+        message = command_message("set_intention", project="*") | {"arguments": {"goals": ["finish the thesis"]}}
+        headers = (("principal", b"all" if has_grant else b"one"),)
+        assert ((await pipeline.ask(pipeline.names.commands, message, headers))["status"] == "ok") is has_grant
+
+
+async def context_body(pipeline: InMemoryPipeline, **fields: Any) -> dict[str, Any]:
+    """Return the JSON object of an assembled context."""
+    request = {"schema": "assemble.v1", "scope": {"user_id": "u1"}, "query": "what next?", "budget_tokens": 500}
+    reply = await pipeline.ask(pipeline.names.retrieve, {**request, **fields})
+    content = reply["result"]["messages"][1]["content"]
+    return dict(json.loads(content[content.index("{") :]))

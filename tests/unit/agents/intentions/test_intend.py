@@ -74,7 +74,13 @@ def record_of(event: Learned) -> Memory:
 
 async def test_intention_without_entries_is_empty(harness: IntendHarness) -> None:
     empty: dict[str, Any] = {"goals": [], "constraints": [], "blocking_errors": [], "decisions": []}
-    assert await harness.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
+    assert await harness.command("get_intention") == {
+        **empty,
+        "resolved": [],
+        "categories": [],
+        "version": 0,
+        "whole_user": {"goals": [], "constraints": []},
+    }
 
 
 async def test_extracted_and_set_entries_have_their_sources(harness: IntendHarness) -> None:
