@@ -14,6 +14,7 @@ from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
+from agents.intentions.adjust import AdjustIntention
 from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
@@ -45,6 +46,7 @@ class PartitionAgents:
     commands: HandleCommands
     edit_pipelines: EditPipelines
     intend: Intend
+    adjust_intention: AdjustIntention
     categorize: Categorize
     suggest_modes: SuggestModes
     suggest_categories: SuggestCategories

@@ -8,7 +8,7 @@
     commands ─► HandleCommands, Intend, Categorize, SuggestModes, SuggestCategories, EditPipelines ─► replies, changes
     commands ─► HandleCommands ─► jobs
     changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
-    consolidate ─► Consolidate, Categorize ─► consolidated ─► Remember
+    consolidate ─► Consolidate, Categorize, AdjustIntention ─► consolidated ─► Remember
     EditPipelines ─► pipelines ─► every worker: the revision of the steps that counts
     anything that cannot be processed ─► dead-letters
 
@@ -31,6 +31,7 @@ from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
+from agents.intentions.adjust import AdjustIntention
 from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
@@ -192,6 +193,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     run_consolidations = RunConsolidations(
         lambda partition: agents.at(partition).consolidate,
         lambda partition: agents.at(partition).categorize,
+        lambda partition: agents.at(partition).adjust_intention,
         refreshes,
         ctx,
     )
@@ -244,7 +246,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         ),
         Subscription(
             topics.consolidate,
-            (Consolidate, Categorize, Refresh),
+            (Consolidate, Categorize, AdjustIntention, Refresh),
             RequestStep(serve(channels.triggers, consolidations), window=64),
         ),
         Subscription(topics.consolidated, (Remember,), applied),

@@ -204,6 +204,9 @@ class RunLimits:
 REFRESH_ITEMS = "evolve.refresh_items"
 """The step that has turns understood again, before they are read for the others."""
 
+ADJUST_INTENTION = "evolve.adjust_intention"
+"""The step that finds what of the intention is done."""
+
 SELECTING_STEPS = ("evolve.select", REFRESH_ITEMS)
 """The built-in steps after which custom steps may narrow the turns of a run."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from modestream_client.arguments import SetIntention
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from agents.ports.clock import Clock
 from agents.ports.commands import CommandResult, ResultBody, parse_arguments
@@ -30,8 +31,20 @@ from schemas.state.memories import Memory, ReadMemory
 class Intend:
     """`Learned` events and commands in; intentions out. Implements `agents.ports.stores.Intentions`."""
 
-    def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock, *, learns: bool = True) -> None:
-        """`learns`: entries are derived from turns; otherwise those of a changed turn are dropped."""
+    def __init__(
+        self,
+        intentions: IntentionWriter,
+        memories: Memories,
+        clock: Clock,
+        boundary_fields: BoundaryFields = USER_BOUNDARY,
+        *,
+        learns: bool = True,
+    ) -> None:
+        """`learns`: entries are derived from turns; otherwise those of a changed turn are dropped.
+
+        `boundary_fields` are those of the deployment's scopes.
+        """
+        self._boundary_fields = boundary_fields
         self._learns = learns
         self._intentions = intentions
         self._memories = memories
@@ -57,6 +70,11 @@ class Intend:
         else:
             after = apply_learned(before, event)
         self._put(event.scope, before, after)
+        # What a consolidation has found resolved for the whole user rests on turns of its projects.
+        above = scope_of_user(self._boundary_fields.key(event.scope), event.scope, self._boundary_fields)
+        of_user = self._intentions.get(above)
+        if any(signal.memory_id == event.memory_id for signal in of_user.signs):
+            self._put(above, of_user, drop_stale_entries(of_user, self._cached_reader()))
 
     def before_forgetting(self, command: Command, offset: int) -> None:
         """Remove the entries that were set in a project, or all intentions of a user, before it is forgotten.

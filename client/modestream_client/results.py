@@ -272,6 +272,8 @@ class IntentionItem(BaseModel, frozen=True):
     """The list that a resolved entry was in."""
     resolved_by: str | None = None
     """The memory that reports it done."""
+    expired_at: str | None = None
+    """When a consolidation found its own last day past."""
 
 
 class UserIntention(BaseModel, frozen=True):

@@ -22,10 +22,12 @@ Operation = Literal[
     "assign_category",
     "refresh_category",
     "merge_entry",
+    "resolve_entry",
+    "expire_entry",
 ]
 """Operations of a run: add, remove or change an item of turns that were understood again, distil several turns into one
 memory, merge duplicate items, decay an item's stability, reassign an item's categories, refresh a category's summary,
-merge an intention's entry with its item."""
+merge an intention's entry with its item, find one done by what a turn says, or past its own last day."""
 
 
 class ConsolidationTrigger(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -114,8 +116,8 @@ class Consolidated(BaseModel, frozen=True, populate_by_name=True):
 class StoredRun(BaseModel, frozen=True):
     """A run over the turns of its partition before the offset `until`.
 
-    `left` and `has_ended` are set at its end. `left` has by mode the digest of the turns in which it found nothing more
-    to consolidate.
+    `left`, `adjusted` and `has_ended` are set at its end. `left` has by mode the digest of the turns in which it found
+    nothing more to consolidate.
     """
 
     run: str
@@ -123,6 +125,8 @@ class StoredRun(BaseModel, frozen=True):
     at: datetime
     left: dict[str, str] = Field(default_factory=dict)
     has_ended: bool = False
+    adjusted: int = 0
+    """The offset before which all turns were read for the intention."""
 
 
 class RunHistory(BaseModel, frozen=True):

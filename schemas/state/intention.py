@@ -29,6 +29,7 @@ class IntentionEntry(BaseModel, frozen=True):
     `text_hash` and `offset` are those of the turn; an edited turn with another hash is no evidence. For a `set` entry
     `offset` is that of the command. `resolved_by` is the memory id of the turn that reports it done, `resolved_at` that
     turn's time; `advanced_by` are the turns that report a part of it done. `categories` are those of the item.
+    `expired_at` is the time of the consolidation that found its own last day past.
     """
 
     text: str
@@ -41,18 +42,19 @@ class IntentionEntry(BaseModel, frozen=True):
     text_hash: str | None = None
     resolved_by: str | None = None
     resolved_at: datetime | None = None
+    expired_at: datetime | None = None
     advanced_by: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
     @property
     def state(self) -> Literal["open", "done"]:
-        """`done` if a turn reports it done, else `open`."""
-        return "open" if self.resolved_by is None else "done"
+        """`done` if a turn reports it done or it has expired, else `open`."""
+        return "done" if self.is_done else "open"
 
     @property
     def is_done(self) -> bool:
-        """True if a turn reports it done."""
-        return self.resolved_by is not None
+        """True if a turn reports it done, or it has expired."""
+        return self.resolved_by is not None or self.expired_at is not None
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
@@ -64,12 +66,13 @@ class ResolutionSignal(BaseModel, frozen=True):
     """A turn's report that something is done, or with `works` that it works again.
 
     Stored even without effect, as the entry that it resolves may arrive later. Forgetting the turn removes the signal
-    and reopens what it resolved.
+    and reopens what it resolved. `of_run`: a consolidation's finding, about the entry with these words alone.
     """
 
     text: str
     source: Literal["said", "model"]
     works: bool = False
+    of_run: bool = False
     at: datetime
     offset: int
     memory_id: str
@@ -104,7 +107,7 @@ class Intention(BaseModel, frozen=True):
 
     def open_entries(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """Return the open entries of a list."""
-        return tuple(entry for entry in self.of(part) if entry.resolved_by is None)
+        return tuple(entry for entry in self.of(part) if not entry.is_done)
 
     @property
     def categories(self) -> tuple[str, ...]:

@@ -14,13 +14,14 @@ from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
-from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
+from agents.consolidation.consolidate import ADJUST_INTENTION, Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
+from agents.intentions.adjust import AdjustIntention
 from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.maps.layouts import Layouts
@@ -112,8 +113,9 @@ class BuildAgents:
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
         pipelines = self._ctx.pipelines
         active = pipelines.current
-        intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
         boundary_fields = self._ctx.scope_model.boundary_fields
+        learns = active.is_on("memorize.intend")
+        intend = Intend(stores.intentions, memories, clock, boundary_fields, learns=learns)
         layers = DrillDown(words, intend, stores.categories, memories, boundary_fields)
         drill_down = layers if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
@@ -151,6 +153,9 @@ class BuildAgents:
             ),
             edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock),
             intend=intend,
+            adjust_intention=AdjustIntention(
+                stores.intentions, memories, words, *self._steps.model(active, ADJUST_INTENTION), boundary_fields
+            ),
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
             suggest_categories=SuggestCategories(

@@ -38,6 +38,7 @@ STEP_PROMPTS = {
     "retrieve.route": "suffice",
     "evolve.summarise": "distil",
     "evolve.recluster": "categorize",
+    "evolve.adjust_intention": "adjust",
 }
 """The names of the steps' prompt templates."""
 

@@ -35,6 +35,9 @@ SUFFICIENCY_PROMPT = "suffice-1"
 """For the layer that suffices."""
 
 
+ADJUSTING_PROMPT = "adjust-1"
+"""For goals that were reached, and constraints that were lifted."""
+
 ANSWER_PROMPT = "answer-1"
 """For answers to questions: its system text, and what stands before the memories."""
 
@@ -53,6 +56,7 @@ PROMPT_USES: Mapping[str, PromptUse] = {
     ),
     "distil": PromptUse(DISTILLING_PROMPT, frozenset({"said"}), frozenset({"mode"})),
     "categorize": PromptUse(CATEGORY_PROMPT, frozenset({"items"}), frozenset({"category", "mode"})),
+    "adjust": PromptUse(ADJUSTING_PROMPT, frozenset({"entries", "turns"})),
     "rerank": PromptUse(RERANK_PROMPT, frozenset({"memories", "question"})),
     "answer": PromptUse(ANSWER_PROMPT, frozenset()),
     "suffice": PromptUse(SUFFICIENCY_PROMPT, frozenset({"layers", "question"})),

@@ -28,7 +28,7 @@ def visible_intention(stored: Intention, read: ReadMemory) -> Intention:
         groups: dict[str, list[IntentionEntry]] = {}
         key_of_item: dict[str, str] = {}
         for entry in filter(None, (_visible(entry, read) for entry in stored.of(part))):
-            words = " ".join(tokenize(entry.text)) or entry.text
+            words = words_of(entry.text)
             key = key_of_item.setdefault(entry.item_id, words) if entry.item_id else words
             groups.setdefault(key, []).append(entry)
         lists[part] = [_merge_group(group) for group in groups.values()]
@@ -41,7 +41,12 @@ def build_intention_view(visible: Intention) -> dict[str, Any]:
         part: [_entry_view(open_entry) for open_entry in visible.open_entries(part)] for part in INTENTION_PARTS
     }
     done = [
-        {"of": part, "resolved_by": entry.resolved_by, **_entry_view(entry)}
+        {
+            "of": part,
+            "resolved_by": entry.resolved_by,
+            "expired_at": entry.expired_at and iso(entry.expired_at),
+            **_entry_view(entry),
+        }
         for part, entry in visible.entries()
         if entry.is_done
     ]
@@ -81,13 +86,18 @@ def is_text_current(memory_id: str, text_hash: str | None, read: ReadMemory) -> 
     return memory is not None and current_text_hash(memory) == text_hash
 
 
+def words_of(text: str) -> str:
+    """Return what entries that are repetitions of each other have in common."""
+    return " ".join(tokenize(text)) or text
+
+
 def _merge_group(group: list[IntentionEntry]) -> IntentionEntry:
     """Merge repetitions into one entry: open if any is open, `set` if any was set."""
     if len(group) == 1:
         return group[0]
     open_entries = [entry for entry in group if not entry.is_done]
     template = next((entry for entry in group if entry.source == "set"), (open_entries or group)[-1])
-    resolved_last = max(group, key=lambda entry: (entry.resolved_at or entry.at, entry.offset))
+    resolved_last = max(group, key=lambda entry: (_done_at(entry), entry.offset))
     return template.model_copy(
         update={
             "at": group[0].at,
@@ -95,14 +105,22 @@ def _merge_group(group: list[IntentionEntry]) -> IntentionEntry:
             "item_id": next((entry.item_id for entry in group if entry.item_id), None),
             "resolved_by": None if open_entries else resolved_last.resolved_by,
             "resolved_at": None if open_entries else resolved_last.resolved_at,
+            "expired_at": None if open_entries else resolved_last.expired_at,
             "advanced_by": tuple(dict.fromkeys(memory_id for entry in group for memory_id in entry.advanced_by)),
             "categories": tuple(dict.fromkeys(name for entry in group for name in entry.categories)),
         }
     )
 
 
+def _done_at(entry: IntentionEntry) -> datetime:
+    return entry.resolved_at or entry.expired_at or entry.at
+
+
 RESOLVABLE: tuple[IntentionPart, ...] = ("goals", "blocking_errors")
 """The lists with entries that can be done."""
+
+RESOLVABLE_BY_RUN: tuple[IntentionPart, ...] = (*RESOLVABLE, "constraints")
+"""The lists with entries that a consolidation may find done: a constraint was lifted."""
 
 MIN_SIGNAL_COVERAGE = 0.6
 """Share of a signal's stems that an entry must cover to be resolved: "we shipped the beta", "ship the beta in May".
@@ -120,10 +138,14 @@ MAX_ADVANCES = 8
 
 def apply_signals(intention: Intention) -> Intention:
     """Resolve and advance the entries of the intention by its signals."""
-    lists = {part: [without_signals(entry) for entry in intention.of(part)] for part in RESOLVABLE}
-    stems = {part: [content_stems(entry.text) for entry in entries] for part, entries in lists.items()}
+    lists = {part: [without_signals(entry) for entry in intention.of(part)] for part in RESOLVABLE_BY_RUN}
+    reportable = {part: lists[part] for part in RESOLVABLE}
+    stems = {part: [content_stems(entry.text) for entry in entries] for part, entries in reportable.items()}
     for signal in sorted(intention.signs, key=lambda signal: (signal.at, signal.offset, signal.text)):
-        if not _apply_signal(signal, lists, stems):
+        if signal.of_run:
+            for entries in lists.values():
+                _resolve_same_words(signal, entries)
+        elif not _apply_signal(signal, reportable, stems):
             _resolve_only_error(signal, lists["blocking_errors"])
     return intention.model_copy(update={part: tuple(entries) for part, entries in lists.items()})
 
@@ -148,6 +170,15 @@ def _apply_signal(
                     entries[number] = entry.model_copy(update={"advanced_by": advanced_by})
                 is_applied = True
     return is_applied
+
+
+def _resolve_same_words(signal: ResolutionSignal, entries: list[IntentionEntry]) -> None:
+    words = words_of(signal.text)
+    for number, entry in enumerate(entries):
+        # What the caller has set is resolved by what is said alone, as above.
+        is_open = entry.resolved_by is None and entry.source != "set"
+        if is_open and words_of(entry.text) == words and _is_earlier(entry, signal):
+            entries[number] = _resolved(entry, signal)
 
 
 def _resolve_only_error(signal: ResolutionSignal, errors: list[IntentionEntry]) -> None:
@@ -209,12 +240,19 @@ MAX_PENDING_SIGNALS = 30
 
 def apply_learned(before: Intention, event: Learned) -> Intention:
     """Replace the entries and signals of a turn by those that the event gives."""
-    entries, signals = extract_statements(event)
+    stated, signals = extract_statements(event)
     entries_before = tuple(
         (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
     )
     signals_before = tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
-    if (entries, signals) == (entries_before, signals_before):
+    # What consolidations have found stays while the turn says the same.
+    text_hash = event.memory and current_text_hash(event.memory)
+    signals += tuple(signal for signal in signals_before if signal.of_run and signal.text_hash == text_hash)
+    expired = {(part, entry.text): entry.expired_at for part, entry in entries_before if entry.text_hash == text_hash}
+    entries = tuple(
+        (part, entry.model_copy(update={"expired_at": expired.get((part, entry.text))})) for part, entry in stated
+    )
+    if (entries, {*signals}) == (entries_before, {*signals_before}):
         return before
     lists: dict[IntentionPart, list[IntentionEntry]] = {
         part: [entry for entry in before.of(part) if event.memory_id not in entry.memory_ids]
@@ -243,6 +281,36 @@ def apply_set_intention(
         lists[part] = [entry for entry in lists[part] if entry.source != "set"]
         lists[part] += [set_before.get(entry.text, entry) for entry in new]
     return _updated(before, lists, before.signs).model_copy(update={"set_at": offset})
+
+
+def add_signals(before: Intention, signals: Iterable[ResolutionSignal]) -> Intention:
+    """Apply further signals; those that are there, or have no effect, are left out."""
+    further = [signal for signal in dict.fromkeys(signals) if signal not in before.signs]
+    lists = {part: list(before.of(part)) for part in INTENTION_PARTS}
+    after = _updated(before, lists, [*before.signs, *further])
+    effective = {
+        memory_id for _, entry in after.entries() for memory_id in (entry.resolved_by, *entry.advanced_by) if memory_id
+    }
+    used = [signal for signal in further if signal.memory_id in effective]
+    return _updated(before, lists, [*before.signs, *used])
+
+
+def expire_entries(before: Intention, at: datetime, is_past: Callable[[IntentionEntry], bool]) -> Intention:
+    """Mark the open constraints whose own last day is past."""
+    lists = {part: list(before.of(part)) for part in INTENTION_PARTS}
+    lists["constraints"] = [
+        entry.model_copy(update={"expired_at": at}) if not entry.is_done and is_past(entry) else entry
+        for entry in lists["constraints"]
+    ]
+    return _updated(before, lists, before.signs)
+
+
+def newly_done(before: Intention, after: Intention) -> list[tuple[IntentionPart, IntentionEntry]]:
+    """Return the entries of a visible intention that are done, and were open before."""
+    were_open = {(part, words_of(entry.text)) for part, entry in before.entries() if not entry.is_done}
+    return [
+        (part, entry) for part, entry in after.entries() if entry.is_done and (part, words_of(entry.text)) in were_open
+    ]
 
 
 def drop_set_entries(before: Intention, offset: int) -> Intention:
@@ -302,11 +370,7 @@ def _updated(
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
     """Return the latest entries; what was set stays, as `set_intention` bounds it itself."""
     stated = [entry for entry in entries if entry.source != "set"]
-    opened = latest_entries(
-        [entry for entry in stated if entry.resolved_by is None], MAX_OPEN_ENTRIES, lambda entry: entry.at
-    )
-    done = latest_entries(
-        [entry for entry in stated if entry.resolved_by], MAX_DONE_ENTRIES, lambda entry: entry.resolved_at or entry.at
-    )
+    opened = latest_entries([entry for entry in stated if not entry.is_done], MAX_OPEN_ENTRIES, lambda entry: entry.at)
+    done = latest_entries([entry for entry in stated if entry.is_done], MAX_DONE_ENTRIES, _done_at)
     latest = {id(entry) for entry in (*opened, *done)}
     return tuple(entry for entry in entries if entry.source == "set" or id(entry) in latest)

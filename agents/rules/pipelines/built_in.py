@@ -167,12 +167,20 @@ EVOLVE: Sequence[StepContract] = (
         "evolve.recluster", "cluster", _names("scope"), _names("categories"), MODEL | WRITES, config=ModelConfig
     ),
     StepContract(
+        "evolve.adjust_intention",
+        "consolidate",
+        _names("scope"),
+        _names("intention"),
+        MODEL | WRITES,
+        config=ModelConfig,
+    ),
+    StepContract(
         "evolve.emit_diff",
         "report",
         _names("scope"),
         _names("diff"),
         WRITES,
-        optional=_names("summaries", "items", "categories"),
+        optional=_names("summaries", "items", "categories", "intention"),
         is_fixed=True,
     ),
 )

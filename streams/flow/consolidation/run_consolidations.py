@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from weakref import WeakValueDictionary
 
 from agents.categories.categorize import Categorize
-from agents.consolidation.consolidate import REFRESH_ITEMS, Consolidate
+from agents.consolidation.consolidate import ADJUST_INTENTION, REFRESH_ITEMS, Consolidate
+from agents.intentions.adjust import AdjustIntention
 from agents.ports.jobs import ConsolidationRun
 from agents.ports.run_timer import step
 from schemas.failures import ModelMissing
@@ -37,12 +38,16 @@ MAX_KEPT_RUNS = 8
 
 
 class RunConsolidations:
-    """Handles `consolidate.v1`: summarises clusters of a scope, deduplicates its items and refreshes its categories."""
+    """Handles `consolidate.v1`: summarises clusters of a scope, deduplicates its items, refreshes its categories.
+
+    Then it adjusts the intention.
+    """
 
     def __init__(
         self,
         consolidate_at: Callable[[int], Consolidate],
         categorize_at: Callable[[int], Categorize],
+        adjust_intention_at: Callable[[int], AdjustIntention],
         refreshes: RunRefreshes,
         ctx: WorkerContext,
     ) -> None:
@@ -50,6 +55,7 @@ class RunConsolidations:
         self._refreshes = refreshes
         self._consolidate_at = consolidate_at
         self._categorize_at = categorize_at
+        self._adjust_intention_at = adjust_intention_at
         self._ctx = ctx
         self._room = asyncio.Semaphore(MAX_CONCURRENT_RUNS)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -105,10 +111,25 @@ class RunConsolidations:
                 with step("evolve.merge"):
                     await deduplication.deduplicate_mode(mode)
             deduplication.report_merged_entries()
-        if not consolidate.has_step("evolve.recluster"):
+        if consolidate.has_step("evolve.recluster"):
+            with step("evolve.recluster"):
+                await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
+        if consolidate.has_step(ADJUST_INTENTION):
+            with step(ADJUST_INTENTION):
+                await self._adjust_intention(progress)
+
+    async def _adjust_intention(self, progress: RunProgress) -> None:
+        """Find what of the intention is done. A model reads the turns that no earlier run has shown it."""
+        if progress.is_over() or not progress.is_assigned():
             return
-        with step("evolve.recluster"):
-            await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
+        run, agent = progress.run, self._adjust_intention_at(progress.run.partition)
+        runs = self._ctx.consolidations.get(run.partition, run.scope).runs
+        since = max((past_run.adjusted for past_run in runs), default=0)
+        progress.diff += agent.by_rules(run)
+        by_model = await agent.by_model(run, since, progress)
+        progress.diff += by_model or []
+        progress.adjusted = since if by_model is None else run.until
+        await await_all(self._ctx.stores.intentions.pending_writes())
 
     def _begin_run(
         self, trigger: ConsolidationTrigger, record: Record
@@ -132,7 +153,10 @@ class RunConsolidations:
         runs, run = self._ctx.consolidations, progress.run
         if run.has_ended:
             return []
-        history, ended = runs.get(run.partition, run.scope), {"left": progress.left, "has_ended": True}
+        history, ended = (
+            runs.get(run.partition, run.scope),
+            {"left": progress.left, "adjusted": progress.adjusted, "has_ended": True},
+        )
         after = tuple(
             past_run.model_copy(update=ended) if past_run.run == run.run else past_run for past_run in history.runs
         )

@@ -41,6 +41,8 @@ class RunProgress:
         self.refreshed: RefreshCounts | None = None
         self.left: dict[str, str] = {}
         """By mode, the digest of the turns in which no cluster is left."""
+        self.adjusted = 0
+        """The offset before which all turns were read for the intention."""
         self.tokens_left = bounds.tokens
         self.unfinished = ""
         """Reason why the next run must continue; empty if this one is complete."""

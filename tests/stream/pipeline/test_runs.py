@@ -112,7 +112,7 @@ async def test_a_consolidation_is_a_run(pipeline: InMemoryPipeline) -> None:
     assert run["part"] == "consolidate"
     assert run["kind"] == "consolidate.v1"
     assert steps(run)[:3] == ["evolve.receive", "evolve.select", "evolve.summarise"]
-    assert steps(run)[-2:] == ["evolve.recluster", "evolve.emit_diff"]
+    assert steps(run)[-2:] == ["evolve.adjust_intention", "evolve.emit_diff"]
     assert run["outcome"]["created_ids"] == answered["created"]
     assert run["outcome"]["turns"] >= 5
 

@@ -1,0 +1,235 @@
+"""Adjust the intention of a scope in a consolidation: what was reached, lifted, or is past its own last day.
+
+Enters: a run. Leaves: the intention without what is done, and a difference for each entry, with the turn that says so.
+By rules: constraints that limit themselves to a date; goals of the whole user that turns of this project report done. A
+language model, where one is set, reads the turns that no earlier run has shown it. What the caller has set is resolved
+by no model. Private turns are not shown to it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from pydantic import BaseModel, Field
+
+from agents.ports.jobs import Allowance, ConsolidationRun
+from agents.ports.lexical_index import LexicalIndex
+from agents.ports.models import LanguageModel
+from agents.ports.stores import IntentionWriter, Memories
+from agents.rules.context.visible_memories import expired_spans
+from agents.rules.index.memory_columns import TURN_TYPE
+from agents.rules.intentions.extraction import REPORTING_ROLES
+from agents.rules.intentions.transitions import (
+    RESOLVABLE_BY_RUN,
+    add_signals,
+    expire_entries,
+    newly_done,
+    visible_intention,
+    words_of,
+)
+from agents.rules.memory.understanding import current_text_hash
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, MAX_EXCERPT_CHARS, Template, clip_text, fill_prompt
+from agents.rules.text.overlap import content_stems
+from schemas.failures import Unavailable
+from schemas.internal.consolidation import Difference
+from schemas.models.language import Prompt, Unanswerable
+from schemas.scopes import scope_of_user
+from schemas.state.intention import Intention, IntentionEntry, IntentionPart, ResolutionSignal
+from schemas.state.memories import Memory
+
+ADJUST_STEP, ADJUST_ROLE = "consolidate.adjust", "consolidate"
+"""Names by which a deployment selects the language model profile."""
+
+MAX_READ_TURNS = 1000
+"""Turns of a run that are looked at, the latest: some 50 ms."""
+
+MAX_SHOWN_TURNS, MAX_SHOWN_ENTRIES = 40, 40
+"""Turns and entries in the prompt, the latest of both."""
+
+MAX_DIFF_CHARS = 160
+"""Characters of a text in a difference."""
+
+
+class ResolvedEntry(BaseModel, frozen=True, extra="ignore"):
+    """An entry that a turn reports done, both by their ids in the prompt."""
+
+    entry: str
+    turn: str
+
+
+class AdjustAnswer(BaseModel, frozen=True, extra="ignore"):
+    """What a language model finds done."""
+
+    resolved: tuple[ResolvedEntry, ...] = Field(default=(), max_length=200)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a prompt shows, by the ids in it."""
+
+    entries: Mapping[str, tuple[IntentionPart, IntentionEntry]]
+    turns: Mapping[str, Memory]
+
+
+class AdjustIntention:
+    """Runs in, adjusted intentions and their differences out."""
+
+    def __init__(
+        self,
+        intentions: IntentionWriter,
+        memories: Memories,
+        words: LexicalIndex,
+        model: LanguageModel,
+        template: Template,
+        boundary_fields: BoundaryFields = USER_BOUNDARY,
+    ) -> None:
+        self._intentions = intentions
+        self._memories = memories
+        self._words = words
+        self._model = model
+        self._template = template
+        self._boundary_fields = boundary_fields
+
+    def by_rules(self, run: ConsolidationRun) -> list[Difference]:
+        """Adjust the intention of the run's scope, and that of the whole user."""
+        today = run.at.date()
+
+        def is_past(entry: IntentionEntry) -> bool:
+            text = entry.text
+            for span in reversed(expired_spans(text, entry.at, today)):
+                text = text[: span.start] + text[span.end :]
+            return not text.strip()
+
+        own, above = run.scope, scope_of_user(run.trigger.scope.boundary, run.scope, self._boundary_fields)
+        before, of_user = self._intentions.get(own), self._intentions.get(above)
+        said = [signal for signal in before.signs if signal.source == "said"]
+        return [
+            *self._write(own, before, expire_entries(before, run.at, is_past)),
+            *self._write(
+                above, of_user, add_signals(expire_entries(of_user, run.at, is_past), said), name="whole_user."
+            ),
+        ]
+
+    async def by_model(self, run: ConsolidationRun, since: int, allowance: Allowance) -> list[Difference] | None:
+        """Adjust the scope's intention by turns from offset `since` on; None where the model could not be asked."""
+        shown = self._shown(run, since)
+        if not shown.entries or not shown.turns:
+            return []
+        prompt = self._prompt(shown)
+        if not self._model.available(ADJUST_STEP, ADJUST_ROLE) or not allowance.may_spend(
+            len(prompt.user) // CHARS_PER_TOKEN
+        ):
+            return None
+        try:
+            answered = await self._model.ask(ADJUST_STEP, ADJUST_ROLE, prompt, AdjustAnswer)
+        except (Unavailable, Unanswerable):
+            return None
+        allowance.spend(answered.tokens_in + answered.tokens_out)
+        before = self._intentions.get(run.scope)
+        return self._write(run.scope, before, add_signals(before, self._signals(answered.answer, shown, before)))
+
+    def _write(self, scope: Mapping[str, str], before: Intention, after: Intention, name: str = "") -> list[Difference]:
+        if after == before:
+            return []
+        self._intentions.put(scope, after)
+        read = cache(self._found)
+        differences = []
+        for part, entry in newly_done(visible_intention(before, read), visible_intention(after, read)):
+            turn = read(entry.resolved_by) if entry.resolved_by else None
+            differences.append(
+                Difference(
+                    op="expire_entry" if turn is None else "resolve_entry",
+                    name=name + part,
+                    memory_id=entry.resolved_by,
+                    before=entry.text[:MAX_DIFF_CHARS],
+                    after=turn and turn.text[:MAX_DIFF_CHARS],
+                )
+            )
+        return differences
+
+    def _shown(self, run: ConsolidationRun, since: int) -> _Shown:
+        read = cache(self._found)
+        visible = visible_intention(self._intentions.get(run.scope), read)
+        entries = [
+            (part, entry)
+            for part in RESOLVABLE_BY_RUN
+            for entry in visible.open_entries(part)
+            if entry.source != "set" and not self._is_private(entry)
+        ]
+        latest = sorted(entries, key=lambda placed: placed[1].at)[-MAX_SHOWN_ENTRIES:]
+        about = frozenset().union(*(content_stems(entry.text) for _, entry in latest))
+        turns = [
+            turn
+            for memory_id in self._turns(run, since)
+            if (turn := read(memory_id)) is not None
+            and turn.role in REPORTING_ROLES
+            and not turn.visibility.private
+            and not about.isdisjoint(content_stems(turn.text))
+        ]
+        return _Shown(
+            {f"e{number}": placed for number, placed in enumerate(latest, 1)},
+            {f"t{number}": turn for number, turn in enumerate(turns[-MAX_SHOWN_TURNS:], 1)},
+        )
+
+    def _turns(self, run: ConsolidationRun, since: int) -> Sequence[str]:
+        """Return the ids of the scope's turns from an offset on that belong to the run, oldest first."""
+        memories = self._words.memory_columns(run.trigger.scope.boundary)
+        columns = memories.columns
+        of_scope = memories.of_kind(lambda kind: kind.type == TURN_TYPE and dict(kind.scope) == run.scope)
+        wanted = columns.live & of_scope.astype(np.bool_) & (columns.source >= since) & (columns.source < run.until)
+        numbers = np.flatnonzero(wanted)
+        in_order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
+        return [memories.id_of[number] for number in in_order[-MAX_READ_TURNS:].tolist()]
+
+    def _prompt(self, shown: _Shown) -> Prompt:
+        entries = [{"id": name, "of": part, "text": entry.text} for name, (part, entry) in shown.entries.items()]
+        turns = [
+            {"id": name, "role": turn.role, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)}
+            for name, turn in shown.turns.items()
+        ]
+        parts = {"entries": _lines(entries), "turns": _lines(turns)}
+        return fill_prompt(self._template.text, self._template.version, parts)
+
+    def _signals(self, answer: AdjustAnswer, shown: _Shown, stored: Intention) -> list[ResolutionSignal]:
+        signals = []
+        for resolved in answer.resolved:
+            placed, turn = shown.entries.get(resolved.entry), shown.turns.get(resolved.turn)
+            now = turn and self._found(turn.memory_id)
+            if placed is None or turn is None or now is None or current_text_hash(now) != current_text_hash(turn):
+                continue
+            part, entry = placed
+            # What is shown as one entry may be several in the table: repetitions, or of items that were merged.
+            repeated = {
+                other.text
+                for other in stored.of(part)
+                if words_of(other.text) == words_of(entry.text) or (entry.item_id and other.item_id == entry.item_id)
+            }
+            signals += [
+                ResolutionSignal(
+                    text=text,
+                    source="model",
+                    of_run=True,
+                    at=turn.occurred_at,
+                    offset=turn.source,
+                    memory_id=turn.memory_id,
+                    text_hash=current_text_hash(turn),
+                    conversation_id=turn.conversation_id,
+                )
+                for text in sorted(repeated)
+            ]
+        return signals
+
+    def _is_private(self, entry: IntentionEntry) -> bool:
+        behind = map(self._memories.get, entry.memory_ids)
+        return any(memory is not None and memory.visibility.private for memory in behind)
+
+    def _found(self, memory_id: str) -> Memory | None:
+        memory = self._memories.get(memory_id)
+        return memory if memory is not None and memory.visibility.searchable else None
+
+
+def _lines(entries: Sequence[Mapping[str, object]]) -> str:
+    return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
