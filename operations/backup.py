@@ -1,7 +1,10 @@
 """Back up the logs of a deployment into files, and restore them into an empty deployment."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from operations.archive import BackupLogs, BackupWriter, InvalidBackup
@@ -10,6 +13,7 @@ from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
 from operations.deployment import Progress, deployment_at, named_scope, read_service_record
 from operations.migrate import CopyRun, print_report
+from schemas.internal.service import ServiceRecord
 from streams.settings import Settings
 
 
@@ -29,6 +33,23 @@ async def back_up(folder: Path, settings: Settings) -> int:
     service = await read_service_record(source)
     if service is None:
         raise InvalidBackup("the record of the deployment is gone")
+    with locked(folder):
+        return await _write(folder, source, service)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing into a backup's folder. Raises InvalidBackup while one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise InvalidBackup(f"another process is writing a backup into {folder}") from None
+        yield
+
+
+async def _write(folder: Path, source: Settings, service: ServiceRecord) -> int:
     async with open_logs(source) as logs:
         outcome = await logs.outcome()
         builder = EntryBuilder(source.partitions, source.scope_model, source.scope_model, outcome.forgotten)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
 from modestream_client.kafka.security import KafkaSecurity, connection_options
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.internal.service import TopicPrefix
@@ -15,6 +15,7 @@ from schemas.models.language import Profiles
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
+from schemas.state.maintenance import Hours, MaintenanceTask
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
 
 DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
@@ -146,6 +147,13 @@ class Settings(BaseSettings):
     consolidate_every: float | None = Field(default=None, gt=0)
     """Hours between two consolidations of an active scope; none: only by trigger."""
 
+    maintain_every: dict[MaintenanceTask, Hours] = Field(default_factory=dict)
+    """Hours between two runs of `reconcile`, `retry_failed`, `verify` of each user, and of `backup`: JSON. Empty: only
+    by hand."""
+
+    backup_to: Path | None = None
+    """The folder of scheduled backups: one that the worker which has the first partition can write."""
+
     consolidation_tokens: int = Field(default=200_000, ge=0)
     """Limit of language model tokens of one consolidation."""
 
@@ -217,6 +225,12 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Level of the structured logs on standard error. Texts of memories are never logged at info or above."""
+
+    @model_validator(mode="after")
+    def _has_folder(self) -> Self:
+        if "backup" in self.maintain_every and self.backup_to is None:
+            raise ValueError("MAINTAIN_EVERY has `backup`: set MODESTREAM_BACKUP_TO to the folder of the backups")
+        return self
 
     @field_validator("embedders")
     @classmethod

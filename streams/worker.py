@@ -53,6 +53,7 @@ from streams.bootstrap.worker_topics import prepare_topics
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
+from streams.flow.background.maintenance import MaintenanceScheduler, backup_status
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.pipelines.history import PipelineHistory
@@ -155,8 +156,8 @@ class WorkerParts:
             self.texts,
             self.general.complete,
         )
-        counts = SqliteBoundaryCounts(settings.data_dir / "partitions")
-        self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
+        self.counts = SqliteBoundaryCounts(settings.data_dir / "partitions")
+        self.boundaries = PublishBoundaries(self.counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
         self.stall_detector = StallDetector(
             self.meters.work_done, self._lag_of_steps, self.status.positions, self.meters.is_away
@@ -275,6 +276,9 @@ class WorkerParts:
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:
             runs.append(ConsolidationScheduler(timedelta(hours=self.settings.consolidate_every), self.ctx).run())
+        if self.settings.maintain_every:
+            schedule, folder = self.settings.maintain_every, self.settings.backup_to
+            runs.append(MaintenanceScheduler(schedule, folder, self.counts, self.ctx).run())
         return runs
 
     async def _ask_models(self) -> None:
@@ -299,7 +303,8 @@ class WorkerParts:
         service = self.service.model_dump(mode="json", exclude={"schema_"})
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
         rebuilt = {"rebuilt": self.set_aside.names(), "pipelines": self.pipelines.status()}
-        return {**self.status(), **models, **rebuilt, "service": service}
+        maintenance = backup_status(self.settings.maintain_every, self.settings.backup_to)
+        return {**self.status(), **models, **rebuilt, "maintenance": maintenance, "service": service}
 
 
 def run_worker(settings: Settings) -> int:

@@ -15,6 +15,7 @@ from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.commands import Command
 from schemas.moments import iso
+from schemas.state.maintenance import MAINTENANCE_JOBS, Schedule
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names
 from schemas.state.modes import Mode
 
@@ -35,6 +36,8 @@ class UsageSource(Protocol):
         """Return the counts of one user."""
 
 
+NOTHING_SCHEDULED: Schedule = {}
+
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
 """The statuses of memories that are eligible for a vector; `not_applicable` is counted apart."""
 
@@ -53,8 +56,10 @@ class Health:
         jobs: Jobs,
         deployment: StatusSource,
         usage: UsageSource,
+        schedule: Schedule = NOTHING_SCHEDULED,
     ) -> None:
         """`deployment` reports lag and models of this worker, `usage` counts its requests."""
+        self._schedule = schedule
         self._words = words
         self._modes = modes
         self._spaces = spaces
@@ -97,6 +102,8 @@ class Health:
             for tally in self._jobs.under_way(boundary)
             if projects is None or (not tally.job.all_projects and tally.job.scope.project_id in projects)
         ]
+        deployment = dict(self._deployment())
+        maintenance = {**self._maintenance(boundary, projects), **deployment.pop("maintenance", {})}
         return {
             "modes": modes,
             "jobs": running,
@@ -104,7 +111,17 @@ class Health:
             "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
-            **self._deployment(),
+            "maintenance": maintenance,
+            **deployment,
+        }
+
+    def _maintenance(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any]:
+        """Report the scheduled jobs of the user, each with its last run, which covers all projects."""
+        last = self._jobs.scheduled(boundary) if projects is None else {}
+        return {
+            kind: {"every_hours": self._schedule[kind], "last": last[kind].summary() if kind in last else None}
+            for kind in MAINTENANCE_JOBS
+            if kind in self._schedule
         }
 
     def _counts(self, index_names: Iterable[str], projects: Collection[str] | None) -> StatusCounts:

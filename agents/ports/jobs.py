@@ -24,6 +24,9 @@ class Jobs(Protocol):
     def last(self, boundary: str) -> Sequence[StoredJob]:
         """Return the last jobs, running or ended, the oldest first."""
 
+    def scheduled(self, boundary: str) -> Mapping[str, StoredJob]:
+        """Return the last scheduled job of each kind, running or ended."""
+
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id, running or ended; None for an unknown one."""
 

@@ -46,6 +46,11 @@ class StoredJob(BaseModel, frozen=True):
     progress: dict[str, int] | None = Field(default=None, exclude_if=lambda progress: progress is None)
     """Of an import, which runs beside the worker: its counts in its last report, of `at_ms`."""
 
+    @property
+    def at(self) -> datetime:
+        """The time of its record."""
+        return moment_of(self.at_ms)
+
     def answered(self, answer: bytes) -> Self:
         """Return the job with its answer; one that is too large is replaced by the error that says so."""
         if len(answer) > MAX_ANSWER_BYTES:
@@ -95,14 +100,25 @@ class StoredJob(BaseModel, frozen=True):
 
 
 class JobHistory(BaseModel, frozen=True):
-    """`last`: when a backfill or rebuild last finished in each mode; `stored`: the last jobs, the oldest first."""
+    """`last`: when a backfill or rebuild last finished in each mode; `stored`: the last jobs, the oldest first.
+
+    `scheduled` has the last scheduled job of each kind. It takes no place of those that were asked for.
+    """
 
     last: dict[str, datetime] = Field(default_factory=dict)
     stored: tuple[StoredJob, ...] = ()
+    scheduled: dict[str, StoredJob] = Field(default_factory=dict, exclude_if=lambda jobs: not jobs)
 
     def find(self, job_id: str) -> StoredJob | None:
         """Return the job of that id; None for an unknown one."""
-        return next((job for job in self.stored if job.job_id == job_id), None)
+        return next((job for job in (*self.stored, *self.scheduled.values()) if job.job_id == job_id), None)
+
+    def scheduled_begun(self, kind: str, job: StoredJob) -> Self:
+        """Take a scheduled job in place of the last one of its kind, unless it is there."""
+        before = self.scheduled.get(kind)
+        if before is not None and before.job_id == job.job_id:
+            return self
+        return self.model_copy(update={"scheduled": {**self.scheduled, kind: job}})
 
     def begun(self, job: StoredJob) -> Self:
         """Add a job, unless it is there: its record was delivered again."""
@@ -126,7 +142,11 @@ class JobHistory(BaseModel, frozen=True):
 
     def ended(self, job_id: str, answer: bytes) -> Self:
         """Add the answer of a job, unless the job was dropped meanwhile."""
-        return self._with(job.answered(answer) if job.job_id == job_id else job for job in self.stored)
+        scheduled = {
+            kind: job.answered(answer) if job.job_id == job_id else job for kind, job in self.scheduled.items()
+        }
+        stored = self._with(job.answered(answer) if job.job_id == job_id else job for job in self.stored)
+        return stored.model_copy(update={"scheduled": scheduled})
 
     def _with(self, jobs: Iterable[StoredJob]) -> Self:
         """Return the history with these jobs, without the oldest answers beyond the limit."""

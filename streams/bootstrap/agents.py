@@ -125,7 +125,8 @@ class BuildAgents:
         )
         understand = self._understand(stores, active)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
-        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
+        schedule = self._settings.maintain_every
+        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage, schedule)
         return PartitionAgents(
             remember=Remember(
                 memories,

@@ -76,6 +76,14 @@ class JobLog:
         """Store a job that begins, or begins again; return the writes to await."""
         return self._write(partition, boundary, self._history.get(partition, boundary).begun(job))
 
+    def scheduled(self, partition: int, boundary: str) -> Mapping[str, StoredJob]:
+        """Return the last scheduled job of each kind."""
+        return self._history.get(partition, boundary).scheduled
+
+    def begin_scheduled(self, partition: int, boundary: str, kind: str, job: StoredJob) -> list[Awaitable[None]]:
+        """Store that a scheduled job begins; return the writes to await."""
+        return self._write(partition, boundary, self._history.get(partition, boundary).scheduled_begun(kind, job))
+
     def report(self, partition: int, boundary: str, job: StoredJob) -> list[Awaitable[None]]:
         """Store a report about an import; return the writes to await."""
         return self._write(partition, boundary, self._history.get(partition, boundary).reported(job))
@@ -123,6 +131,10 @@ class PartitionJobs:
     def last(self, boundary: str) -> Sequence[StoredJob]:
         """Return the last jobs, running or ended, the oldest first."""
         return self.log.last(self.partition, boundary)
+
+    def scheduled(self, boundary: str) -> Mapping[str, StoredJob]:
+        """Return the last scheduled job of each kind."""
+        return self.log.scheduled(self.partition, boundary)
 
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id; None for an unknown one."""

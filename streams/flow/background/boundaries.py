@@ -119,7 +119,7 @@ class PublishBoundaries:
             last = -1
             while page := await asyncio.to_thread(self._counts.names, partition, last, PAGE_SIZE):
                 last = page[-1][0]
-                await self._pages.publish(partition, sorted(_boundaries_of(name for _, name in page)), differs)
+                await self._pages.publish(partition, sorted(boundaries_of(name for _, name in page)), differs)
             # What is left had memories once, and has none any more.
             for names in batches(list(told), PAGE_SIZE):
                 await self._pages.publish(partition, names, differs)
@@ -128,11 +128,11 @@ class PublishBoundaries:
 
     def _take(self, partition: int) -> set[str]:
         """Return what has changed, as far as it is committed."""
-        written = _boundaries_of(self._ctx.stores.words.take_changed(partition))
+        written = boundaries_of(self._ctx.stores.words.take_changed(partition))
         return written | self._ctx.boundaries.take(partition)
 
 
-def _boundaries_of(index_names: Iterable[str]) -> set[str]:
+def boundaries_of(index_names: Iterable[str]) -> set[str]:
     """Return the boundaries with these indexes of turns."""
     names = {name.removesuffix(UNSEARCHABLE_SUFFIX) for name in index_names}
     return {name for name in names if not name.endswith(ITEMS_SUFFIX)}
