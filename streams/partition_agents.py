@@ -22,7 +22,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.list_memories import List
 from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import SearchWithCustomSteps
+from agents.retrieval.retrieve import Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from streams.flow.steps.retrieve import RetrievalAgents
@@ -35,7 +35,7 @@ class PartitionAgents:
     remember: Remember
     understand: Understand
     refresh: Refresh
-    retrieve: SearchWithCustomSteps
+    retrieve: Retrieve
     rerank: Rerank
     local_rerank: LocalRerank
     judge_layers: JudgeLayers

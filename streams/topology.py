@@ -201,9 +201,16 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     jobs = JobRecorder(run_jobs, running_job, ctx.jobs, begins=False)
     consolidations = JobRecorder(run_consolidations, consolidation_job, ctx.jobs)
     learned = event_reader(LEARNED_EVENTS)
-    intentions = ApplyLearned(learned, lambda partition: agents.at(partition).intend, ctx.commit, runs=ctx.runs)
+    intentions = ApplyLearned(
+        learned, lambda partition: agents.at(partition).intend, ctx.commit, ctx.pipelines, runs=ctx.runs
+    )
     categories = ApplyLearned(
-        learned, lambda partition: agents.at(partition).categorize, ctx.commit, part="categorize", runs=ctx.runs
+        learned,
+        lambda partition: agents.at(partition).categorize,
+        ctx.commit,
+        ctx.pipelines,
+        part="categorize",
+        runs=ctx.runs,
     )
 
     def serve(channel: Channel, handler: Handler) -> RequestPipeline:

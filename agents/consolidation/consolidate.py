@@ -40,7 +40,6 @@ from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.understanding import SupersedeState, can_supersede, supersede_state
 from agents.rules.memory.versions import derive_distilled_id
 from agents.rules.modes.declaring import unknown_mode_error
-from agents.rules.pipelines.built_in import BUILT_IN
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.consolidation import ConsolidationTrigger, Distilled, ItemsMerged
@@ -201,15 +200,6 @@ class RunLimits:
     tokens: int
 
 
-REFRESH_ITEMS = "evolve.refresh_items"
-"""The step that has turns understood again, before they are read for the others."""
-
-ADJUST_INTENTION = "evolve.adjust_intention"
-"""The step that finds what of the intention is done."""
-
-SELECTING_STEPS = ("evolve.select", REFRESH_ITEMS)
-"""The built-in steps after which custom steps may narrow the turns of a run."""
-
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 
 
@@ -224,11 +214,10 @@ class Consolidate:
         spaces: VectorSpaces,
         distil: Summarise,
         evolve: Deduplicate,
+        pipelines: ActivePipelines,
         bounds: RunLimits = NO_LIMITS,
-        pipelines: ActivePipelines | None = None,
     ) -> None:
-        """`pipelines` say which steps run, and run the deployment's own; None: all of the release."""
-        self._pipelines = pipelines
+        self.pipelines = pipelines
         self._memories = memories
         self._words = words
         self._index = index
@@ -236,19 +225,6 @@ class Consolidate:
         self._distil = distil
         self.bounds = bounds
         self.evolve = evolve
-
-    def has_step(self, step_id: str) -> bool:
-        """True if a run has this step."""
-        return not BUILT_IN[step_id].is_off if self._pipelines is None else self._pipelines.is_on(step_id)
-
-    async def selected(self, run: ConsolidationRun, sources: Sequence[Source]) -> list[Source]:
-        """Return those of these turns that the custom steps leave. Raises Rejected if one fails."""
-        selected = [*sources]
-        for step_id in SELECTING_STEPS:
-            if self._pipelines is not None and self._pipelines.has_custom(step_id):
-                narrowed = await self._pipelines.run_custom(step_id, {"scope": run.scope, "turns": selected})
-                selected = list(narrowed.value)
-        return selected
 
     def modes(self, trigger: ConsolidationTrigger) -> list[str]:
         """Return the names of a run's modes. Raises Rejected `unknown_mode`."""

@@ -9,9 +9,10 @@ as it is sent, never exceeds the budget without its reserve.
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
+from modestream_client.hits import Hit
 from modestream_client.results import AssembleResult, ContextDiagnostics
 
 from agents.context.packing import PromptPacker, PromptSource
@@ -19,7 +20,7 @@ from agents.context.snapshot import ContextSnapshot, SnapshotReader, query_cover
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import TokenCounter
-from agents.ports.run_timer import step
+from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Intentions, Memories
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
@@ -45,6 +46,8 @@ from schemas.scopes import scope_of_user
 from schemas.state.intention import SETTABLE_PARTS
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, item_index_name
+
+BUILD_CONTEXT = "retrieve.build_context"
 
 Warnings = list[tuple[str, str]]
 """Codes and messages."""
@@ -97,10 +100,12 @@ class Assemble:
         clock: Clock,
         limits: ContextLimits,
         taxonomy: ModeTaxonomy,
+        pipelines: ActivePipelines,
         stability: StabilitySource = assume_stable,
         intentions: Intentions | None = None,
     ) -> None:
         """`stability` is the one that `interaction` respects; `intentions` has what was set for the whole user."""
+        self._pipelines = pipelines
         self._intentions = intentions
         self._words = words
         self._memories = memories
@@ -134,36 +139,43 @@ class Assemble:
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
         retrieved, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
         passages |= passages_to_show(retrieved.hits)
-        with step("retrieve.build_context"):
-            interaction, judge_warnings = await self._judge(request)
-            # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
-            evidence, mode, today = self._evidence(request, retrieved), interaction.mode, source.now.date()
-            readings = await self._snapshots.prepare(request, retrieved.modes, today)
-            snapshot = self._snapshots.read(request, mode, retrieved.modes, evidence, readings)
-            summaries |= snapshot.summaries
-            table = self._taxonomy.modes[mode]
-            await _fill(packer, table, snapshot)
-            prompt, content = await packer.prompt(), packer.content
-            result = AssembleResult(
-                messages=prompt.messages,
-                references=prompt.references,
-                sections=content.sections(),
-                interaction_mode=interaction.mode,
-                interaction_confidence=interaction.confidence,
-                budget=scale_budgets(table, packer.budget),
-                tokens={"total": prompt.tokens, **content.tokens()},
-                dropped=sorted(content.dropped, key=snapshot.age_of),
-                sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
-                breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
-                context_id=str(uuid.uuid4()),
-                diagnostics=ContextDiagnostics(
-                    kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against)),
-                    taxonomy_version=self._taxonomy.version,
-                ),
-            )
-            if prompt.question is not None:
-                result.tokens["question"] = prompt.question
-        return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
+        state: State = {"query": request.query, "hits": retrieved.hits, "modes": retrieved.modes}
+        build = partial(self._build, request, packer, source.now, summaries)
+        await self._pipelines.run({BUILD_CONTEXT: build}, state)
+        return state["context"], [*warnings, *state["warned"]]
+
+    async def _build(
+        self, request: AssembleRequest, packer: PromptPacker, now: datetime, summaries: dict[str, Memory], state: State
+    ) -> State:
+        interaction, judge_warnings = await self._judge(request)
+        # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
+        evidence, mode, today = self._evidence(request, state["hits"]), interaction.mode, now.date()
+        readings = await self._snapshots.prepare(request, state["modes"], today)
+        snapshot = self._snapshots.read(request, mode, state["modes"], evidence, readings)
+        summaries |= snapshot.summaries
+        table = self._taxonomy.modes[mode]
+        await _fill(packer, table, snapshot)
+        prompt, content = await packer.prompt(), packer.content
+        result = AssembleResult(
+            messages=prompt.messages,
+            references=prompt.references,
+            sections=content.sections(),
+            interaction_mode=interaction.mode,
+            interaction_confidence=interaction.confidence,
+            budget=scale_budgets(table, packer.budget),
+            tokens={"total": prompt.tokens, **content.tokens()},
+            dropped=sorted(content.dropped, key=snapshot.age_of),
+            sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
+            breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
+            context_id=str(uuid.uuid4()),
+            diagnostics=ContextDiagnostics(
+                kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against)),
+                taxonomy_version=self._taxonomy.version,
+            ),
+        )
+        if prompt.question is not None:
+            result.tokens["question"] = prompt.question
+        return {"context": result, "warned": [*judge_warnings, *_unknown_pins(snapshot.unknown)]}
 
     def _source(
         self, request: AssembleRequest, summaries: dict[str, Memory], passages: Mapping[str, Sequence[Span]]
@@ -207,14 +219,14 @@ class Assemble:
                     shown.setdefault(part, []).append(entry.text)
         return shown
 
-    def _evidence(self, request: AssembleRequest, retrieved: RetrieveResult) -> dict[str, float]:
+    def _evidence(self, request: AssembleRequest, hits: Sequence[Hit]) -> dict[str, float]:
         """Return the scores of the hits that score high enough by id, best first."""
         floor = request.min_score
         if floor is None:
             floor = self._limits.min_score
-            if not retrieved.hits or retrieved.hits[0].score < self._limits.min_best_score:
+            if not hits or hits[0].score < self._limits.min_best_score:
                 return {}
-        return {hit.memory_id: hit.score for hit in retrieved.hits if hit.score >= floor}
+        return {hit.memory_id: hit.score for hit in hits if hit.score >= floor}
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
         if (interaction := given_interaction(request.interaction_mode, request.intent, self._taxonomy)) is not None:

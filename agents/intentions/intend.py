@@ -37,15 +37,9 @@ class Intend:
         memories: Memories,
         clock: Clock,
         boundary_fields: BoundaryFields = USER_BOUNDARY,
-        *,
-        learns: bool = True,
     ) -> None:
-        """`learns`: entries are derived from turns; otherwise those of a changed turn are dropped.
-
-        `boundary_fields` are those of the deployment's scopes.
-        """
+        """`boundary_fields` are those of the deployment's scopes."""
         self._boundary_fields = boundary_fields
-        self._learns = learns
         self._intentions = intentions
         self._memories = memories
         self._clock = clock
@@ -61,8 +55,6 @@ class Intend:
         forgotten with it may be lost.
         """
         before = self._intentions.get(event.scope)
-        if not self._learns:
-            event = Learned(memory_id=event.memory_id, scope=event.scope)
         if self._found(event.memory_id) is None:
             # The turn was forgotten or filtered since, and that event is in flight: this one must not restore its text.
             event = Learned(memory_id=event.memory_id, scope=event.scope)

@@ -67,10 +67,6 @@ class KeepItems:
         self._claims = claims
         self._write = write
 
-    def replace_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
-        """Write the turn with exactly these items, replacing earlier ones."""
-        return self.write_in_slices(turn, supports_of(turn, extracted))
-
     def refresh_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn again with its current supports, and with these items as far as they are new."""
         return self.write_in_slices(turn, self.supports_after(turn, extracted, keeps=True))

@@ -25,10 +25,10 @@ from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodRe
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalWriter
-from agents.ports.run_timer import step
 from agents.ports.stores import Categories, ClaimWriter, InteractionWriter, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.items.extracting import Analysis, ReadText, analysis_of
+from agents.rules.items.extracting import AnalysedText, analyse
+from agents.rules.items.item_merging import supports_of
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     apply_kept,
@@ -47,13 +47,15 @@ from agents.rules.memory.embedding_status import (
 )
 from agents.rules.memory.understanding import with_interaction
 from agents.rules.memory.versions import (
+    TurnDraft,
+    accept_draft,
     build_acceptance,
     build_forgotten_acceptance,
+    draft_turn,
     has_same_text,
     identify_turn,
     is_redelivered,
     is_stale_redelivery,
-    next_memory,
 )
 from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
 from agents.rules.modes.declaring import mode_on_arrival, with_decay
@@ -118,12 +120,14 @@ class Remember:
         self._correct = CorrectInteraction(memories, write, self._count)
         self._release = ReleaseVectors(memories, words, write, spaces)
 
-    def turn(self, turn: Turn, record: Record, read: ReadText | None = None) -> Slices[TurnResult]:
-        """Accept a turn; `read` is its text if that was read before. Raises Rejected if its mode is not declared."""
-        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+    def turn(
+        self, turn: Turn, record: Record, draft: TurnDraft | None = None, text: AnalysedText | None = None
+    ) -> Slices[TurnResult]:
+        """Accept a turn; `draft` and `text` are what was made of it before. Raises Rejected for an undeclared mode."""
+        identity = identify_turn(turn, moment_of(record.timestamp_ms)) if draft is None else draft.identity
         known = self._memories.get(identity.memory_id)
         if known is not None and has_same_text(known, identity):
-            return (yield from self._repeat(known, record, read))
+            return (yield from self._repeat(known, record, text))
         if known is not None and is_stale_redelivery(known, identity, record.offset):
             return TurnResult(build_acceptance(known, duplicate=False), None)
         if known is None and self._memories.is_forgotten(identity.memory_id):
@@ -137,18 +141,18 @@ class Remember:
                 self._memories.forget(identity.memory_id)
             return TurnResult(build_forgotten_acceptance(turn, identity), None, forgotten=True)
         mode = mode_on_arrival(turn.mode, turn.scope.project_id, declared, known)
-        memory = next_memory(
-            turn, identity, known, mode, record.offset, asks_model=self._asks_model, revision=self._revision
-        )
+        if draft is None or draft.memory is None or draft.stored != known:
+            # Another event may have changed the memory since.
+            draft = draft_turn(turn, identity, known, record.offset)
+        assert draft.memory is not None
+        memory = accept_draft(draft.memory, mode, asks_model=self._asks_model, revision=self._revision)
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         of_mode = mode_visibility(memory, declared)
         memory = with_visibility(with_decay(memory, declared), memory.own_visibility, of_mode)
-        with step("memorize.extract_items"):
-            analysis = analysis_of(memory, read)
+        analysis = analyse(memory, text)
         had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
-        with step("memorize.merge_items"):
-            memory, events = yield from self._items.replace_items(memory, analysis.items)
+        memory, events = yield from self._items.write_in_slices(memory, supports_of(memory, analysis.items))
         events += [*released, *self._learned(memory, analysis, had_signals=had_signals)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
@@ -177,14 +181,14 @@ class Remember:
             return self._supersede.apply_merge(event)
         return self._supersede.apply_distilled(event)
 
-    def understood(self, event: Understood | Reread, read: ReadText | None = None) -> Slices[UnderstoodResult]:
+    def understood(self, event: Understood | Reread, text: AnalysedText | None = None) -> Slices[UnderstoodResult]:
         """Store how a turn was understood; if a model chose another mode, the turn and its vector move.
 
-        `read` is the turn's text, by rules and by the model, if that was read before.
+        `text` is what was found in the turn before, by rules and by the model.
         """
         if isinstance(event, Reread):
-            return self._understood.reread(event, read)
-        return self._understood.understood(event, read)
+            return self._understood.reread(event, text)
+        return self._understood.understood(event, text)
 
     def changed(self, change: Change) -> Iterator[WriteStep]:
         """Apply a command's effect, a step for one memory or for none; memories that have it already are skipped.
@@ -217,14 +221,14 @@ class Remember:
         apply = self._visibility.apply if change.action in ("filter", "stale") else self._move.apply
         return apply(memory, change)
 
-    def _repeat(self, known: Memory, record: Record, read: ReadText | None) -> Slices[TurnResult]:
+    def _repeat(self, known: Memory, record: Record, text: AnalysedText | None) -> Slices[TurnResult]:
         """Write a turn again if this same record was redelivered; a duplicate is left alone.
 
         The changelog may have had the turn and not yet its items when a worker was killed.
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        analysis = analysis_of(known, read)
+        analysis = analyse(known, text)
         known, events = yield from self._items.refresh_items(known, analysis.items)
         # For an edited turn, only the event of its earlier text may have been published.
         events += self._learned(known, analysis, had_signals=known.version > 1)
@@ -232,7 +236,7 @@ class Remember:
         event = Remembered(memory=known) if is_due else None
         return TurnResult(build_acceptance(known, duplicate=False), event, tuple(events))
 
-    def _learned(self, turn: Memory, analysis: Analysis, *, had_signals: bool) -> list[MemoryEvent]:
+    def _learned(self, turn: Memory, analysis: AnalysedText, *, had_signals: bool) -> list[MemoryEvent]:
         """Return the event for agents that derive more from turns; `had_signals`: they may have done so already."""
         return [self._items.learned_event(turn)] if had_signals or turn.items or analysis.has_signals else []
 

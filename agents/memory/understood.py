@@ -18,7 +18,7 @@ from agents.memory.supersede import Supersede
 from agents.ports.stores import Memories, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import Analysis, ReadText, analysis_of
+from agents.rules.items.extracting import AnalysedText, analyse
 from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.understanding import (
     as_read_by_rules,
@@ -72,14 +72,14 @@ class ApplyUnderstood:
     move: Move
     count: CountInteractions
 
-    def understood(self, event: Understood, read: ReadText | None) -> Slices[UnderstoodResult]:
+    def understood(self, event: Understood, text: AnalysedText | None) -> Slices[UnderstoodResult]:
         """Store an answer; if the model chose another mode, the turn and its vector move."""
         memory = self._concerned(event)
         if memory is None:
             return UnderstoodResult()
         self.count.add_classification(memory, event.interaction, event.at)
         understood = with_understanding(memory, event)
-        analysis = analysis_of(understood, read, event.found)
+        analysis = analyse(understood, text, event.found)
         answered = event.found.mode if event.found else None
         declared, project = self.modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
         mode, source = mode_after_answer(understood, answered, project, declared)
@@ -105,12 +105,12 @@ class ApplyUnderstood:
         agreement = agrees if event.refresh is None else None
         return UnderstoodResult(Remembered(memory=written) if moves or resends else None, agreement, tuple(events))
 
-    def reread(self, event: Reread, read: ReadText | None) -> Slices[UnderstoodResult]:
+    def reread(self, event: Reread, text: AnalysedText | None) -> Slices[UnderstoodResult]:
         """Store the items that the rules find in a turn now; those that a model has found stay."""
         memory = self._concerned(event)
         if memory is None:
             return UnderstoodResult()
-        analysis, is_by_model = analysis_of(memory, read), memory.reading.status == "model"
+        analysis, is_by_model = analyse(memory, text), memory.reading.status == "model"
         updated = memory if is_by_model else as_read_by_rules(memory)
         supports = self.items.supports_after(updated, analysis.items, keeps=is_by_model)
         noted = self._noted(updated, memory, event, supports)
@@ -162,7 +162,7 @@ class ApplyUnderstood:
         return [Forgotten.last_in(item_id, self.memories.last_place(item_id)) for item_id in gone]
 
     def _learned(
-        self, written: Memory, before: Memory, analysis: Analysis, event: Understood | Reread
+        self, written: Memory, before: Memory, analysis: AnalysedText, event: Understood | Reread
     ) -> list[MemoryEvent]:
         """Return the event for agents that derive more from turns.
 

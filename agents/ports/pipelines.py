@@ -1,14 +1,13 @@
 """The pipelines of a deployment: their revisions, the classes of custom steps, and what is in force."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from agents.ports.models import LanguageModel
 from agents.rules.pipelines.contract import StepContract
-from schemas.messages.replies import ReplyWarning
 from schemas.state.pipelines import PlacedStep, Revision, Topology
 
 
@@ -75,11 +74,14 @@ class RunnablePipelines(Protocol):
         """Return a revision with its steps, as commands show it."""
 
 
-class CustomResult(NamedTuple):
-    """What the custom steps of a place have made of its part of the state, and what is to be said about it."""
+State = dict[str, Any]
+"""What the steps of a pipeline have of one turn, question or run, by the names of their contracts.
 
-    value: Any
-    warnings: Sequence[ReplyWarning] = ()
+`warnings` are what custom steps that were skipped leave to say.
+"""
+
+BuiltInStep = Callable[[State], Awaitable[State | None] | State | None]
+"""Returns the parts of the state that it makes or changes."""
 
 
 class ActivePipelines(Protocol):
@@ -101,9 +103,10 @@ class ActivePipelines(Protocol):
     def has_custom(self, place: str) -> bool:
         """True if custom steps run after, or instead of, this built-in step."""
 
-    async def run_custom(self, place: str, state: Mapping[str, Any]) -> CustomResult:
-        """Run the custom steps of a place, in their order.
+    async def run(self, steps: Mapping[str, BuiltInStep | None], state: State) -> None:
+        """Run the revision's steps on a state: these built-in ones as far as they are on, custom ones in between.
 
-        Raises Rejected `internal` if one fails that must not be skipped; one that may be skipped leaves the state, and
-        a warning.
+        `steps` are in the order of the pipeline; None has nothing to do here but the custom steps behind it. Each step
+        is timed in the current run. Raises Rejected `internal` if a custom step fails that must not be skipped; one
+        that may be skipped leaves the state, and a warning.
         """

@@ -10,7 +10,6 @@ from typing import Any
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.run_timer import step
 from agents.ports.stores import Categories, Intentions, Memories
 from agents.rules.answer.drill_down import (
     Depth,
@@ -73,21 +72,19 @@ class DrillDown:
         Instead of the rules, `decided` says which layer suffices.
         """
         read = filtered_reader(self._memories.get, self._words.memory_columns, where.filters)
-        with step("retrieve.route"):
-            coverage = TermCoverage.of(features, columns, weigh_unknown=True)
-            scopes = select_scopes(where, columns)
-            of_user = scope_of_user(where.boundary, where.scope, self._boundary_fields)
-            views = [(scope, self._intentions.get(scope)) for scope in (of_user, *scopes)]
-            above = intention_layer(views, features.question, coverage, None if where.filters is None else read)
-            shown = group_by_part(above.shown)
+        coverage = TermCoverage.of(features, columns, weigh_unknown=True)
+        scopes = select_scopes(where, columns)
+        of_user = scope_of_user(where.boundary, where.scope, self._boundary_fields)
+        views = [(scope, self._intentions.get(scope)) for scope in (of_user, *scopes)]
+        above = intention_layer(views, features.question, coverage, None if where.filters is None else read)
+        shown = group_by_part(above.shown)
         if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)
-        with step("retrieve.route"):
-            # Only categories that match the question are checked for missing sources.
-            scoped = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
-            near = match_entries([category_text(category) for _, category in scoped], coverage)
-            visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
-            matching = category_layer(visible, features.question, coverage)
+        # Only categories that match the question are checked for missing sources.
+        scoped = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
+        near = match_entries([category_text(category) for _, category in scoped], coverage)
+        visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
+        matching = category_layer(visible, features.question, coverage)
         if _suffices(matching, "categories", decided):
             sources = (read(memory_id) for memory_id in sorted(matching.rests_on)[:MAX_MEMBERS])
             turns = (quote.memory_id for memory in sources if memory for quote in memory.evidence if quote.memory_id)

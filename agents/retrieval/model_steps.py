@@ -57,10 +57,14 @@ class RequestModel:
         """True if the model can be asked now."""
         return self.model.available(self.step, RETRIEVE_ROLE)
 
-    async def ask(self, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        """Return the answer. Raises NoModelAnswer."""
+    def require(self) -> None:
+        """Raise NoModelAnswer if the model can't be asked now."""
         if not self.is_available():
             raise NoModelAnswer(NO_MODEL)
+
+    async def ask(self, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
+        """Return the answer. Raises NoModelAnswer."""
+        self.require()
         try:
             return await self.model.ask(self.step, RETRIEVE_ROLE, prompt, answer)
         except (Unavailable, Unanswerable) as problem:
@@ -74,11 +78,8 @@ SUFFICIENCY_STEP = "retrieve.sufficiency"
 class JudgeLayers:
     """Layers in, the depth of a search out."""
 
-    def __init__(
-        self, model: LanguageModel, template: Template, timeout_s: float, *, by_default: bool, is_on: bool = True
-    ) -> None:
-        """`by_default`: also for requests that say nothing about it. `is_on`: the pipelines have layers."""
-        self._is_on = is_on
+    def __init__(self, model: LanguageModel, template: Template, timeout_s: float, *, by_default: bool) -> None:
+        """`by_default`: also for requests that say nothing about it."""
         self.model = RequestModel(model, SUFFICIENCY_STEP, timeout_s)
         self._template = template
         self._by_default = by_default
@@ -86,7 +87,7 @@ class JudgeLayers:
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if a model is to judge the layers of this request."""
         asks = self._by_default if request.sufficiency is None else request.sufficiency == "model"
-        return asks and self._is_on and request.depth == "auto"
+        return asks and request.depth == "auto"
 
     async def judge(self, layers: Layers) -> JudgedDepth:
         """Return the depth that suffices. Raises NoModelAnswer."""
@@ -108,20 +109,9 @@ class Rerank:
     """Hits in, their order out."""
 
     def __init__(
-        self,
-        model: LanguageModel,
-        template: Template,
-        candidates: int,
-        timeout_s: float,
-        *,
-        by_default: bool,
-        is_on: bool = True,
+        self, model: LanguageModel, template: Template, candidates: int, timeout_s: float, *, by_default: bool
     ) -> None:
-        """Show the model at most `candidates` hits; `by_default`: also for requests that say nothing about it.
-
-        `is_on`: the pipelines have this step.
-        """
-        self._is_on = is_on
+        """Show the model at most `candidates` hits; `by_default`: also for requests that say nothing about it."""
         self.timeout_s = timeout_s
         self._model = RequestModel(model, RERANK_STEP, timeout_s)
         self._template = template
@@ -130,7 +120,7 @@ class Rerank:
 
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if the best hits of this request are to be ordered."""
-        return self._is_on and (self._by_default if request.rerank is None else request.rerank is True)
+        return self._by_default if request.rerank is None else request.rerank is True
 
     def is_available(self) -> bool:
         """True if the model can be asked now."""
@@ -157,15 +147,14 @@ class Rerank:
 class LocalRerank:
     """Hits in, their order out."""
 
-    def __init__(self, cross_encoder: CrossEncoder, timeout_s: float, *, is_on: bool = True) -> None:
-        """`timeout_s` is for the caller of `order`; `is_on`: the pipelines have this step."""
+    def __init__(self, cross_encoder: CrossEncoder, timeout_s: float) -> None:
+        """`timeout_s` is for the caller of `order`."""
         self.timeout_s = timeout_s
         self._cross_encoder = cross_encoder
-        self._is_on = is_on
 
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if the best hits of this request are to be ordered."""
-        return self._is_on and request.rerank == READER_NAME
+        return request.rerank == READER_NAME
 
     def is_available(self) -> bool:
         """True: only a call shows whether the model can be loaded."""

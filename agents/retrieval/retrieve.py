@@ -10,7 +10,7 @@ both are requested, they are merged by score.
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,8 +20,7 @@ from modestream_client.vocabulary import Strategy
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.pipelines import ActivePipelines
-from agents.ports.run_timer import step
+from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
@@ -35,8 +34,15 @@ from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, cho
 from agents.rules.ranking.weights import RankingWeights
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 
+RECEIVE, RECALL, ROUTE, RANK = "retrieve.receive", "retrieve.recall", "retrieve.route", "retrieve.rank"
+
 Warnings = list[SearchWarning]
 """Codes and messages."""
+
+
+def warnings_in(state: State) -> Warnings:
+    """Return the warnings that custom steps have left."""
+    return [(warning.code, warning.message) for warning in state.get("warnings", ())]
 
 
 class _Found(NamedTuple):
@@ -52,8 +58,8 @@ class _Found(NamedTuple):
     def strategy(self) -> Strategy:
         return strategy_of([result.status for result in self.nearest])
 
-    def among(self, memory_ids: frozenset[str] | None) -> "_Found":
-        return self if memory_ids is None else self._replace(search=self.search.restricted_to(memory_ids))
+    def search_among(self, memory_ids: frozenset[str] | None) -> SearchPlan:
+        return self.search if memory_ids is None else self.search.restricted_to(memory_ids)
 
 
 class Retrieve:
@@ -68,14 +74,13 @@ class Retrieve:
         spaces: VectorSpaces,
         clock: Clock,
         weights: RankingWeights,
-        layers: DrillDown | None = None,
+        layers: DrillDown,
+        pipelines: ActivePipelines,
         elapsed: Callable[[], float] = time.perf_counter,
         give_way: GiveWay = let_others_run,
     ) -> None:
-        """`elapsed` counts seconds; without `layers` a search has no layers above the items.
-
-        `give_way` is awaited between parts of a long search.
-        """
+        """`elapsed` counts seconds; `give_way` is awaited between parts of a long search."""
+        self.pipelines = pipelines
         self._words = words
         self._memories = memories
         self._modes = modes
@@ -86,52 +91,86 @@ class Retrieve:
         self._layers = layers
         self._elapsed = elapsed
 
-    async def answer(self, request: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
-        """Return result and warnings; `decided` is the layer that suffices where rules are not to say.
+    @property
+    def changes_query(self) -> bool:
+        """True if custom steps may change the query of a request."""
+        return self.pipelines.has_custom(RECEIVE)
 
-        Raises Rejected for an undeclared mode, and if there is no mode at all.
+    async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
+        """Return a request with the query that custom steps have left. Raises Rejected if one fails."""
+        state: State = {"query": request.query}
+        await self.pipelines.run({RECEIVE: None}, state)
+        return request.model_copy(update={"query": state["query"]}), warnings_in(state)
+
+    async def answer(
+        self, request: RetrieveRequest, decided: Depth | None = None, *, bare: bool = False
+    ) -> tuple[RetrieveResult, Warnings]:
+        """Return result and warnings of a request after `receive`.
+
+        `decided` is the layer that suffices where rules are not to say; `bare` is without details of hits. Raises
+        Rejected for an undeclared mode, and if there is no mode at all.
         """
-        return await self._answer(request, bare=False, decided=decided)
+        started = self._elapsed()
+        state: State = {"query": request.query, "request": request, "decided": decided, "bare": bare}
+        route = self._route if request.depth == "auto" else None
+        await self.pipelines.run({RECALL: self._recall, ROUTE: route, RANK: self._rank}, state)
+        parts, level = state["candidates"], state["level"]
+        took_ms = round(1000 * (self._elapsed() - started), 2)
+        diagnostics = {
+            "candidates": state["count"], "took_ms": took_ms, "method": parts[0].method, "depth": level.depth
+        }  # fmt: skip
+        result = RetrieveResult(
+            hits=state["hits"][: request.top_k],
+            modes=parts[0].search.modes,
+            strategy=next((part.strategy for part in parts if part.strategy != "hybrid"), "hybrid"),
+            intention=level.intention,
+            categories=level.categories,
+            diagnostics=diagnostics,
+        )
+        return result, [*self._warnings(parts), *warnings_in(state)]
+
+    async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
+        """Return the same without details of hits, of a request before `receive`."""
+        received, warnings = await self.receive(request) if self.changes_query else (request, [])
+        result, more = await self.answer(received, bare=True)
+        return result, [*warnings, *more]
 
     async def layers(self, request: RetrieveRequest) -> tuple[Layers, Warnings]:
         """Return the layers above the items that match the question. Raises Rejected as `answer` does."""
         search = self._searches(request)[0]
         words = LexicalFeatures(self._words, self._clock, replace(search, where=where_of(request)))
-        if self._layers is None:
-            return Layers(request.query, None, ()), []
         return self._layers.layers(request.query, where_of(request), words.now(), words.memory_columns()), []
 
-    async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """Return the same without details of hits."""
-        return await self._answer(request, bare=True)
-
-    async def _answer(
-        self, request: RetrieveRequest, *, bare: bool, decided: Depth | None = None
-    ) -> tuple[RetrieveResult, Warnings]:
-        started = self._elapsed()
+    async def _recall(self, state: State) -> State:
         parts: list[_Found] = []
-        with step("retrieve.recall"):
-            for search in self._searches(request, turns_alone=bare):
-                words = LexicalFeatures(self._words, self._clock, search, self._model)
-                parts.append(_Found(search, words, await self._vectors.nearest(search, words)))
+        for search in self._searches(state["request"], turns_alone=state["bare"]):
+            words = LexicalFeatures(self._words, self._clock, search, self._model)
+            parts.append(_Found(search, words, await self._vectors.nearest(search, words)))
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
-        # The topmost layer that is sufficient and has a visible memory; otherwise the items.
-        for level in self._levels(parts, request, decided):
-            with step("retrieve.rank"):
-                hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
-            if hits or level.within is None:
+        return {"candidates": parts}
+
+    def _route(self, state: State) -> State:
+        request, parts = state["request"], state["candidates"]
+        search, where = parts[0].search, where_of(request)
+        turns = parts[0].words if search.where.boundary == where.boundary else None
+        turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
+        return {"layers": [*self._layers.levels(where, turns.now(), turns.memory_columns(), state["decided"])]}
+
+    def _rank(self, state: State) -> State:
+        """Return the hits of the topmost layer that is sufficient and has a visible memory; otherwise of the items."""
+        for level in state.get("layers") or [DrillDownLevel()]:
+            ranked: list[tuple[list[Hit], int]] = []
+            for part in state["candidates"]:
+                search = part.search_among(level.within)
+                ranked.append(self._hits.best(search, part.words, part.nearest, part.method, bare=state["bare"]))
+            if any(hits for hits, _ in ranked):
                 break
-        warnings = self._warnings(parts)
-        took_ms = round(1000 * (self._elapsed() - started), 2)
-        result = RetrieveResult(
-            hits=hits,
-            modes=parts[0].search.modes,
-            strategy=next((part.strategy for part in parts if part.strategy != "hybrid"), "hybrid"),
-            intention=level.intention,
-            categories=level.categories,
-            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": parts[0].method, "depth": level.depth},
-        )
-        return result, warnings
+        hits, count = ranked[0][0], sum(count for _, count in ranked)
+        if len(ranked) > 1:
+            # By score, ties by id.
+            every = (hit for hits, _ in ranked for hit in hits)
+            hits = heapq.nsmallest(state["request"].top_k, every, key=lambda hit: (-hit.score, hit.memory_id))
+        return {"hits": hits, "count": count, "level": level}
 
     def _searches(self, request: RetrieveRequest, *, turns_alone: bool = False) -> list[SearchPlan]:
         declared = self._modes.get(request.scope.boundary)
@@ -141,25 +180,6 @@ class Retrieve:
             return None if memory is None else memory.mode
 
         return plan_searches(request, declared, self._words.memory_columns, mode_of, turns_alone=turns_alone)
-
-    def _levels(
-        self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None
-    ) -> Iterable[DrillDownLevel]:
-        if request.depth == "items" or self._layers is None:
-            return [DrillDownLevel()]
-        search, where = parts[0].search, where_of(request)
-        turns = parts[0].words if search.where.boundary == where.boundary else None
-        turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
-        return self._layers.levels(where, turns.now(), turns.memory_columns(), decided)
-
-    def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
-        """Return the best hits of all parts by score, ties by id, and the number of candidates."""
-        ranked = [self._hits.best(part.search, part.words, part.nearest, part.method, bare=bare) for part in parts]
-        candidates = sum(count for _, count in ranked)
-        if len(ranked) == 1:
-            return ranked[0][0], candidates
-        every = (hit for hits, _ in ranked for hit in hits)
-        return heapq.nsmallest(top_k, every, key=lambda hit: (-hit.score, hit.memory_id)), candidates
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
@@ -176,54 +196,3 @@ class Retrieve:
                     counts.update(count_other_modes(columns, search.where, include_superseded=superseded))
             warnings += warn_other_modes(counts)
         return warnings
-
-
-RECEIVE, RANK, RERANK = "retrieve.receive", "retrieve.rank", "retrieve.rerank"
-
-
-class SearchWithCustomSteps:
-    """Retrieve requests in, results out. Writes nothing."""
-
-    def __init__(self, retrieve: Retrieve, pipelines: ActivePipelines) -> None:
-        self._retrieve = retrieve
-        self._pipelines = pipelines
-        self.changes_query = pipelines.has_custom(RECEIVE)
-        """True if custom steps may change the query of a request."""
-
-    async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
-        """Return a request with the query that custom steps have left. Raises Rejected if one fails."""
-        if not self.changes_query:
-            return request, []
-        query = await self._pipelines.run_custom(RECEIVE, {"query": request.query})
-        warnings = [(warning.code, warning.message) for warning in query.warnings]
-        return request.model_copy(update={"query": query.value}), warnings
-
-    async def answer(self, received: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
-        """Return result and warnings of a request after `receive`, as `Retrieve.answer`."""
-        result, warnings = await self._retrieve.answer(received, decided=decided)
-        result, more = await self._after(RANK, received, result)
-        return result, [*warnings, *more]
-
-    async def layers(self, received: RetrieveRequest) -> tuple[Layers, Warnings]:
-        """Return the layers that match a request after `receive`, as `Retrieve.layers`."""
-        return await self._retrieve.layers(received)
-
-    async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """Return the same without details of hits, of a request before `receive`."""
-        received, warnings = await self.receive(request)
-        result, search_warnings = await self._retrieve.turns(received)
-        result, more = await self._after(RANK, received, result)
-        return result, [*warnings, *search_warnings, *more]
-
-    async def ordered(self, received: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
-        """Return a result after the custom steps that follow, or replace, the language model's order."""
-        return await self._after(RERANK, received, result)
-
-    async def _after(
-        self, step_id: str, request: RetrieveRequest, result: RetrieveResult
-    ) -> tuple[RetrieveResult, Warnings]:
-        if not self._pipelines.has_custom(step_id):
-            return result, []
-        custom = await self._pipelines.run_custom(step_id, {"query": request.query, "hits": result.hits})
-        warnings = [(warning.code, warning.message) for warning in custom.warnings]
-        return result.model_copy(update={"hits": custom.value[: request.top_k]}), warnings

@@ -60,6 +60,7 @@ class Refresh:
         """
         self.limits, self.run_limits = limits, run_limits
         self.profile = profile if understand.is_on else None
+        self.pipelines = understand.pipelines
         self._understand = understand
         self._memories = memories
         self._words = words

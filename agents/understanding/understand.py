@@ -13,6 +13,7 @@ import numpy as np
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import LanguageModel
+from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Categories, Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.index.bm25 import bm25
@@ -41,6 +42,8 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, item_index_name
 from schemas.state.understanding import Understanding
 
+UNDERSTAND = "memorize.understand"
+
 UNDERSTAND_STEP, UNDERSTAND_ROLE = "understand.turn", "understand"
 """Names by which a deployment selects the language model profile."""
 
@@ -63,14 +66,10 @@ class Understand:
         words: LexicalIndex,
         memories: Memories,
         clock: Clock,
+        pipelines: ActivePipelines,
         categories: Categories | None = None,
-        *,
-        is_on: bool = True,
-        revision: int = 0,
     ) -> None:
-        """`is_on`: a model is asked at all. `revision` is that of the pipelines."""
-        self.is_on = is_on
-        self.revision = revision
+        self.pipelines = pipelines
         self._categories = categories
         self._reader = reader
         self._model = model
@@ -79,6 +78,16 @@ class Understand:
         self._words = words
         self._memories = memories
         self._clock = clock
+
+    @property
+    def is_on(self) -> bool:
+        """True if a model is asked at all."""
+        return self.pipelines.is_on(UNDERSTAND)
+
+    @property
+    def revision(self) -> int:
+        """The revision of the pipelines by which turns are understood."""
+        return self.pipelines.number
 
     async def by_rules(self, memory: Memory) -> Interaction | None:
         """Classify a turn without a language model; None if it is classified already, or needs no classification."""

@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import structlog
 
-from agents.rules.items.extracting import ReadText
+from agents.rules.items.extracted_item import ExtractedItem
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.priorities import LOW_PRIORITY
@@ -33,7 +33,7 @@ class TextProcesses:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
-    async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> ReadText:
+    async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
         """Read a text; starts a process if none is free and there are fewer than `PROCESSES`."""
         if self._pool is None:
             # Spawned: a copy of this process would have its threads' locks in any state.
@@ -46,7 +46,7 @@ class TextProcesses:
             if self._pool is pool:
                 self._pool = None
             return await read_in_thread(memory, understanding)
-        return keep_found(memory, understanding, in_text)
+        return keep_found(memory, in_text)
 
     def close(self) -> None:
         """Let the processes end with the text that they read."""

@@ -14,7 +14,7 @@ from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.jobs_and_runs import ShowJob, ShowRuns
-from agents.consolidation.consolidate import ADJUST_INTENTION, Consolidate, Deduplicate, Summarise
+from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.context.snapshot import CategorySummaries, SnapshotReader
@@ -33,7 +33,7 @@ from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
-from agents.retrieval.retrieve import Retrieve, SearchWithCustomSteps
+from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.interaction_reader import AssessStability
@@ -114,14 +114,18 @@ class BuildAgents:
         pipelines = self._ctx.pipelines
         active = pipelines.current
         boundary_fields = self._ctx.scope_model.boundary_fields
-        learns = active.is_on("memorize.intend")
-        intend = Intend(stores.intentions, memories, clock, boundary_fields, learns=learns)
-        layers = DrillDown(words, intend, stores.categories, memories, boundary_fields)
-        drill_down = layers if active.is_on("retrieve.route") else None
-        give_way = self._ctx.foreground.give_way_to_others
-        retrieve = SearchWithCustomSteps(
-            Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),
+        intend = Intend(stores.intentions, memories, clock, boundary_fields)
+        retrieve = Retrieve(
+            words,
+            memories,
+            index,
+            stores.modes,
+            spaces,
+            clock,
+            self._weights,
+            DrillDown(words, intend, stores.categories, memories, boundary_fields),
             active,
+            give_way=self._ctx.foreground.give_way_to_others,
         )
         understand = self._understand(stores, active)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
@@ -155,7 +159,11 @@ class BuildAgents:
             edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock),
             intend=intend,
             adjust_intention=AdjustIntention(
-                stores.intentions, memories, words, *self._steps.model(active, ADJUST_INTENTION), boundary_fields
+                stores.intentions,
+                memories,
+                words,
+                *self._steps.model(active, "evolve.adjust_intention"),
+                boundary_fields,
             ),
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
@@ -180,9 +188,8 @@ class BuildAgents:
             stores.words,
             stores.memories,
             self._ctx.clock,
+            active,
             stores.categories,
-            is_on=active.is_on("memorize.understand"),
-            revision=active.number,
         )
 
     def _refresh(self, understand: Understand, stores: PartitionStores, active: ActivePipelines) -> Refresh:
@@ -192,7 +199,7 @@ class BuildAgents:
         return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits, run_limits)
 
     def _assemble(
-        self, stores: PartitionStores, retrieve: SearchWithCustomSteps, intend: Intend, active: ActivePipelines
+        self, stores: PartitionStores, retrieve: Retrieve, intend: Intend, active: ActivePipelines
     ) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
         return Assemble(
@@ -211,6 +218,7 @@ class BuildAgents:
             self._ctx.clock,
             self._steps.context_limits(active),
             self._models.taxonomy,
+            active,
             self._stability,
             intend,
         )
@@ -239,8 +247,8 @@ class BuildAgents:
             spaces,
             Summarise(*self._steps.model(active, "evolve.summarise")),
             Deduplicate(stores.memories, stores.words),
-            self._steps.run_limits(active),
             active,
+            self._steps.run_limits(active),
         )
 
 

@@ -93,13 +93,12 @@ class ConfiguredSteps:
             config.candidates or chosen.rerank_candidates,
             config.timeout_s or chosen.rerank_timeout_s,
             by_default=chosen.rerank if config.by_default is None else config.by_default,
-            is_on=active.is_on("retrieve.rerank"),
         )
 
     def local_rerank(self, active: ActivePipelines, cross_encoder: CrossEncoder) -> LocalRerank:
-        """Return the agent that has a cross-encoder order hits; it is switched on and off with the other."""
+        """Return the agent that has a cross-encoder order hits."""
         timeout_s = _rerank_config(active).timeout_s or self._settings.rerank_timeout_s
-        return LocalRerank(cross_encoder, timeout_s, is_on=active.is_on("retrieve.rerank"))
+        return LocalRerank(cross_encoder, timeout_s)
 
     def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
         """Return the agent that says which layer suffices."""
@@ -110,7 +109,6 @@ class ConfiguredSteps:
             self._template(config, "retrieve.route"),
             config.timeout_s or chosen.sufficiency_timeout_s,
             by_default=chosen.sufficiency == "model" if config.by_model is None else config.by_model,
-            is_on=active.is_on("retrieve.route"),
         )
 
     def context_limits(self, active: ActivePipelines) -> ContextLimits:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agents.rules.index.lexical_document import IndexedWords, indexed_words, keep_words
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import ReadSource, ReadText, extract_items
+from agents.rules.items.extracting import extract_items
 from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
@@ -17,7 +17,7 @@ FoundInText = tuple[IndexedWords, list[ExtractedItem]]
 class ReadLongText(Protocol):
     """Reads a memory's text, with a model's answer if there is one; the words are kept until they are written."""
 
-    async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> ReadText:
+    async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
         """Return the items."""
 
 
@@ -26,13 +26,13 @@ def find_in_text(memory: Memory, understanding: Understanding | None) -> FoundIn
     return indexed_words(lexical_text(memory), passage_starts(memory)), extract_items(memory, understanding)
 
 
-def keep_found(memory: Memory, understanding: Understanding | None, found: FoundInText) -> ReadText:
-    """Keep the words that were found elsewhere; return the items with what they were read of."""
+def keep_found(memory: Memory, found: FoundInText) -> list[ExtractedItem]:
+    """Keep the words that were found elsewhere; return the items."""
     words, items = found
     keep_words(lexical_text(memory), words, passage_starts(memory))
-    return ReadText(ReadSource.of(memory), understanding, items)
+    return items
 
 
-async def read_in_thread(memory: Memory, understanding: Understanding | None = None) -> ReadText:
+async def read_in_thread(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Read in a thread, which shares the interpreter with the event loop."""
-    return keep_found(memory, understanding, await asyncio.to_thread(find_in_text, memory, understanding))
+    return keep_found(memory, await asyncio.to_thread(find_in_text, memory, understanding))

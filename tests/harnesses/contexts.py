@@ -21,6 +21,7 @@ from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.pipelines.in_force import shipped_pipelines
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.builders.taxonomies import SHIPPED
@@ -81,6 +82,7 @@ class ContextHarness:
             self.clock,
             self.limits,
             self.taxonomy,
+            shipped_pipelines().current,
             lambda: self.stability,
         )
 

@@ -19,6 +19,7 @@ from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.pipelines.in_force import shipped_pipelines
 from tests.builders.memories import START
 from tests.builders.stores import fake_stores
 from tests.fakes.embedders import FakeEmbedders
@@ -108,6 +109,7 @@ class RetrievalHarness:
             self.clock,
             weights,
             layers,
+            shipped_pipelines().current,
             give_way=self._give_way,
         )
 

@@ -24,6 +24,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
 from streams.flow.job_log import JobLog
+from streams.flow.pipelines.in_force import shipped_pipelines
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader
@@ -103,7 +104,16 @@ class WorkerHarness:
         self.draw_map = draw_map_over(here, self.spaces, self.index, self.clock, directory / "maps")
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier(), SHIPPED)
         template = Prompts().of("understand")
-        self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
+        self.understand = Understand(
+            reader,
+            self.language,
+            template,
+            here.modes,
+            here.words,
+            here.memories,
+            self.clock,
+            shipped_pipelines().current,
+        )
 
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
         """Return a committing step over a request pipeline."""

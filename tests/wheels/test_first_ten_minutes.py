@@ -163,8 +163,10 @@ def hook(service: Service, event: str, transcript: Path) -> str:
     """Call the hook of Claude Code, as it does; return what it prints."""
     told = {"hook_event_name": event, "session_id": "s1", "transcript_path": str(transcript), "cwd": "/src/boats"}
     environment = alone(service.home, MODESTREAM_URL=service.url, MODESTREAM_USER="fay")
-    command = [service.program, "hook", "claude-code"]
-    return subprocess.run(command, input=json.dumps(told), env=environment, capture_output=True, text=True).stdout  # noqa: PLW1510
+    command = [str(service.program), "hook", "claude-code"]
+    return subprocess.run(
+        command, input=json.dumps(told), env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
 
 
 def test_a_session_of_a_coding_agent_knows_an_earlier_one(service: Service, tmp_path: Path) -> None:

@@ -205,20 +205,7 @@ def _is_duplicate(item: ExtractedItem, other: ExtractedItem) -> bool:
     return (item.kind, item.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)
 
 
-class Analysis(NamedTuple):
-    """What rules, and a language model where it has answered, find in a turn."""
-
-    items: list[ExtractedItem]
-    has_signals: bool
-    """True if the text concerns an intention, even without an item."""
-
-
-def analyse(turn: Memory, understanding: Understanding | None = None) -> Analysis:
-    """Return the items and signals of a turn; `understanding` is a model's answer about its current text."""
-    return Analysis(extract_items(turn, understanding), has_text_signals(turn))
-
-
-class ReadSource(NamedTuple):
+class TextSource(NamedTuple):
     """All that items depend on, besides a model's answer."""
 
     text: str
@@ -234,16 +221,29 @@ class ReadSource(NamedTuple):
         return cls(*(getattr(memory, name) for name in cls._fields))
 
 
-class ReadText(NamedTuple):
-    """Items and what they were read of."""
+class AnalysedText(NamedTuple):
+    """The text of a turn, with what rules, and a language model where it has answered, find in it."""
 
-    source: ReadSource
+    source: TextSource
     understanding: Understanding | None
     items: list[ExtractedItem]
+    has_signals: bool
+    """True if the text concerns an intention, even without an item."""
+
+    @classmethod
+    def of(cls, memory: Memory, understanding: Understanding | None, items: list[ExtractedItem]) -> Self:
+        """Return the text of a memory with these items."""
+        return cls(TextSource.of(memory), understanding, items, has_text_signals(memory))
+
+    def is_of(self, memory: Memory, understanding: Understanding | None) -> bool:
+        """True if this is the memory's text as it is now, with the same answer of a model."""
+        return (self.source, self.understanding) == (TextSource.of(memory), understanding)
 
 
-def analysis_of(memory: Memory, read: ReadText | None, understanding: Understanding | None = None) -> Analysis:
-    """Return the analysis of a memory, from what was read if that was of the same text and answer."""
-    if read is None or (read.source, read.understanding) != (ReadSource.of(memory), understanding):
-        return analyse(memory, understanding)
-    return Analysis(read.items, has_text_signals(memory))
+def analyse(
+    memory: Memory, text: AnalysedText | None = None, understanding: Understanding | None = None
+) -> AnalysedText:
+    """Return the analysis of a memory: `text`, if that is of the same text and answer, or else a new one."""
+    if text is not None and text.is_of(memory, understanding):
+        return text
+    return AnalysedText.of(memory, understanding, extract_items(memory, understanding))

@@ -183,12 +183,29 @@ def next_memory(
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
 
-def memory_to_read(turn: Turn, recorded_at: datetime, stored: Memory | None, offset: int) -> Memory | None:
-    """Return the memory whose text must be read before this turn is stored; None if it is stored already."""
-    identity = identify_turn(turn, recorded_at)
+@dataclass(frozen=True, slots=True)
+class TurnDraft:
+    """A turn before it is stored. `memory` is what it makes of the stored one, but for its mode; None: nothing new."""
+
+    identity: TurnIdentity
+    stored: Memory | None
+    memory: Memory | None
+
+
+def draft_turn(turn: Turn, identity: TurnIdentity, stored: Memory | None, offset: int) -> TurnDraft:
+    """Return the draft of a turn whose memory is `stored`; of a redelivered record the memory as it is."""
     if stored is None or not has_same_text(stored, identity):
-        return next_memory(turn, identity, stored, (GENERAL, "fallback"), offset, asks_model=False)
-    return stored if is_redelivered(stored, offset) else None
+        memory = next_memory(turn, identity, stored, (GENERAL, "fallback"), offset, asks_model=False)
+        return TurnDraft(identity, stored, memory)
+    return TurnDraft(identity, stored, stored if is_redelivered(stored, offset) else None)
+
+
+def accept_draft(draft: Memory, mode: tuple[str, ModeSource], *, asks_model: bool, revision: int) -> Memory:
+    """Return the memory of a draft in its mode; `asks_model` and `revision` are those of `next_memory`."""
+    changes: dict[str, object] = {"mode": mode[0], "mode_source": mode[1], "revision": revision}
+    if asks_model:
+        changes["reading"] = draft.reading.model_copy(update={"status": "pending"})
+    return draft.model_copy(update=changes)
 
 
 def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:

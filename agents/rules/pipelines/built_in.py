@@ -140,6 +140,15 @@ RETRIEVE: Sequence[StepContract] = (
 
 EVOLVE: Sequence[StepContract] = (
     StepContract(
+        "evolve.refresh_items",
+        "understand",
+        _names("scope"),
+        _names("items"),
+        MODEL | WRITES,
+        config=RefreshItemsConfig,
+        is_off=True,
+    ),
+    StepContract(
         "evolve.select",
         "select",
         _names("scope"),
@@ -148,16 +157,6 @@ EVOLVE: Sequence[StepContract] = (
         config=SelectConfig,
         opens="turns",
         is_fixed=True,
-    ),
-    StepContract(
-        "evolve.refresh_items",
-        "understand",
-        _names("turns"),
-        _names("turns", "items"),
-        MODEL | WRITES,
-        config=RefreshItemsConfig,
-        opens="turns",
-        is_off=True,
     ),
     StepContract(
         "evolve.summarise", "consolidate", _names("turns"), _names("summaries"), MODEL | WRITES, config=ModelConfig

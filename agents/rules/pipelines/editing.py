@@ -90,8 +90,9 @@ def in_this_release(topology: Topology) -> Topology:
         behind: dict[str, list[PlacedStep]] = {}
         anchor = released[0].step_id
         for step in stored:
-            if step.step_id in BUILT_IN:
-                anchor = step.step_id
+            if (built_in := BUILT_IN.get(step.step_id)) is not None:
+                # Behind a step that opens nothing no custom step runs in this release: it stays behind the one before.
+                anchor = step.step_id if built_in.opens else anchor
             elif step.implementation is not None:
                 behind.setdefault(anchor, []).append(step)
         stored_steps = {step.step_id: step for step in stored}

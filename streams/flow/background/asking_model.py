@@ -140,7 +140,10 @@ class UnderstandingQueue:
         # Asked now, not when it was queued: it may have become private.
         if memory is None or memory.reading.status != "pending" or not understand.may_ask(memory):
             return
-        event = await understood_turn(partial(understand.by_model, memory), memory, partition, self._ctx)
+        ask = partial(understand.by_model, memory)
+        event = await understood_turn(understand.pipelines, ask, memory, partition, self._ctx)
+        if event is None:
+            return
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None

@@ -33,8 +33,13 @@ class Deduplication:
         self._merged: dict[str, str] = {}
         self._intention = self._visible_intention()
 
-    async def deduplicate_mode(self, mode: str) -> None:
-        """Merge duplicate items of a mode, and lower the stability of old ones."""
+    async def deduplicate(self, modes: Sequence[str]) -> None:
+        """Merge duplicate items of each mode, lower the stability of old ones, and report merged intentions."""
+        for mode in modes:
+            await self._deduplicate_mode(mode)
+        self._report_merged_entries()
+
+    async def _deduplicate_mode(self, mode: str) -> None:
         entries: list[DedupEntry] = []
         decayed: list[ItemsMerged] = []
         for page in batches(self._evolve.items(self._run, mode), ITEM_PAGE_SIZE):
@@ -49,7 +54,7 @@ class Deduplication:
         unmerged = [item for item in decayed if item.memory_id not in merged]
         self._progress.count(mode, decayed=await self._publish(unmerged))
 
-    def report_merged_entries(self) -> None:
+    def _report_merged_entries(self) -> None:
         """Report the intention entries of merged items, each with the text of the current item."""
         for part, entry in self._intention.entries():
             into = self._merged.get(entry.item_id or "")

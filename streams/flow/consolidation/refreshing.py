@@ -6,7 +6,7 @@ What is done is noted on the turns with the run's id: a run that a kill interrup
 from collections.abc import Iterator
 from functools import partial as bound
 
-from agents.ports.run_timer import step
+from agents.ports.pipelines import State
 from agents.rules.items.item_merging import ItemDiff
 from agents.understanding.refresh import Refresh, RefreshLimits
 from schemas.internal.changes import Job
@@ -23,7 +23,7 @@ OPERATIONS: tuple[Operation, ...] = ("add_item", "remove_item", "change_item")
 """The operations of the fields of an `ItemDiff`."""
 
 
-async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh: Refresh) -> None:
+async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh: Refresh, _state: State) -> None:
     """Have turns understood again, in at most half of the run's time, and report the items that changed.
 
     A run that had ended reports what it did, and asks for nothing more.
@@ -31,12 +31,11 @@ async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh:
     job, partition = _job_of(progress), progress.run.partition
     is_over = _nothing_more if progress.run.has_ended else progress.planning_deadline()
     async with progress.not_counting(refreshes.lock(job)):
-        with step("evolve.refresh_items"):
-            running = refreshes.prepare(refresh, job, progress.tally, partition, _limits(progress, refresh), is_over)
-            if not await running.run_to_end():
-                return
-            diff = running.diff()
-            await progress.until(bound(_is_written, refresh, diff), MAX_ITEM_WAIT_S)
+        running = refreshes.prepare(refresh, job, progress.tally, partition, _limits(progress, refresh), is_over)
+        if not await running.run_to_end():
+            return
+        diff = running.diff()
+        await progress.until(bound(_is_written, refresh, diff), MAX_ITEM_WAIT_S)
     progress.spend(running.tokens)
     progress.refreshed = RefreshCounts(**running.counts())
     progress.diff += _differences(refresh, diff)

@@ -8,13 +8,14 @@ next run continues, and the reply says so.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from weakref import WeakValueDictionary
 
 from agents.categories.categorize import Categorize
-from agents.consolidation.consolidate import ADJUST_INTENTION, REFRESH_ITEMS, Consolidate
+from agents.consolidation.consolidate import Consolidate
 from agents.intentions.adjust import AdjustIntention
 from agents.ports.jobs import ConsolidationRun
-from agents.ports.run_timer import step
+from agents.ports.pipelines import State
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job
 from schemas.internal.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
@@ -63,7 +64,7 @@ class RunConsolidations:
     async def __call__(self, trigger: ConsolidationTrigger, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the consolidation as far as its limits allow."""
         consolidate = self._consolidate_at(record.partition)
-        refresh = self._refreshes.at(record.partition) if consolidate.has_step(REFRESH_ITEMS) else None
+        refresh, active = self._refreshes.at(record.partition), consolidate.pipelines
         modes = consolidate.modes(trigger)
         async with self._locks.setdefault(trigger.scope.boundary, asyncio.Lock()):
             run, writes = self._begin_run(trigger, record)
@@ -77,46 +78,51 @@ class RunConsolidations:
             )
             with self._ctx.jobs.running(job) as tally:
                 progress = RunProgress(run, consolidate.bounds, tally, self._ctx)
-                if refresh is not None:
-                    await refresh_items(progress, self._refreshes, refresh)
+                state: State = {"scope": run.scope}
+                await active.run(
+                    {"evolve.refresh_items": partial(refresh_items, progress, self._refreshes, refresh)}, state
+                )
                 async with progress.not_counting(self._room):
-                    await self._carry_out(progress, modes, consolidate)
+                    await self._carry_out(progress, modes, consolidate, state)
         if not progress.is_assigned():
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
         # Before the answer: after a kill the next worker's index has what the run has written.
         await self._ctx.commit.commit([record.partition], is_hurried=True)
-        with step("evolve.emit_diff"):
-            done = progress.done()
-            await progress.publish([done])
+        done = progress.done()
+        await active.run({"evolve.emit_diff": lambda _: progress.publish([done])}, state)
         warnings = (ReplyWarning("unfinished", progress.unfinished),) if progress.unfinished else ()
         return HandlerResult(SuccessReply(_reply_body(done), warnings), pending_writes=self._end_run(progress))
 
-    async def _carry_out(self, progress: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:
+    async def _carry_out(
+        self, progress: RunProgress, modes: Sequence[str], consolidate: Consolidate, state: State
+    ) -> None:
+        active = consolidate.pipelines
         for mode in modes:
             progress.modes[mode] = ModeCounts()
-            if not consolidate.has_step("evolve.summarise"):
+            # Turns are selected for it alone, and to wait for their vectors takes time.
+            if not active.is_on("evolve.summarise"):
                 continue
             try:
                 space = consolidate.space(progress.run, mode)
             except ModelMissing as missing:
                 progress.unfinished = f"mode {mode!r}: {missing}"
-            else:
-                await ModeDistillation(mode, space, consolidate, progress).run_to_end()
+                continue
+            distillation = ModeDistillation(mode, space, consolidate, progress)
+            steps = {"evolve.select": distillation.select, "evolve.summarise": distillation.summarise}
+            await active.run(steps, {**state})
         if progress.run.has_ended:
             return
         deduplication = Deduplication(consolidate.evolve, progress)
-        if consolidate.has_step("evolve.merge"):
-            for mode in modes:
-                with step("evolve.merge"):
-                    await deduplication.deduplicate_mode(mode)
-            deduplication.report_merged_entries()
-        if consolidate.has_step("evolve.recluster"):
-            with step("evolve.recluster"):
-                await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
-        if consolidate.has_step(ADJUST_INTENTION):
-            with step(ADJUST_INTENTION):
-                await self._adjust_intention(progress)
+        categorize = self._categorize_at(progress.run.partition)
+        await active.run(
+            {
+                "evolve.merge": lambda _: deduplication.deduplicate(modes),
+                "evolve.recluster": lambda _: deduplication.refresh_categories(categorize),
+                "evolve.adjust_intention": lambda _: self._adjust_intention(progress),
+            },
+            state,
+        )
 
     async def _adjust_intention(self, progress: RunProgress) -> None:
         """Find what of the intention is done. A model reads the turns that no earlier run has shown it."""

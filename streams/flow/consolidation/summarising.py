@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 import numpy as np
 
 from agents.consolidation.consolidate import Consolidate
-from agents.ports.run_timer import step
+from agents.ports.pipelines import State
 from agents.rules.clustering.clustering import StopCondition
 from agents.rules.consolidation.distillation import Source, TurnCluster, cluster_turns, digest_sources
 from schemas.internal.consolidation import Difference
@@ -35,15 +35,24 @@ class ModeDistillation:
         self._consolidate, self._progress = consolidate, progress
         self._run = progress.run
 
-    async def run_to_end(self) -> None:
-        """Distil all clusters, within the limits of the run."""
-        with step("evolve.select"):
-            eligible = await self._consolidate.selected(self._run, await self._sources())
-            sources, vectors = await self._vectors(eligible)
-            self._progress.count(self._mode, turns=len(sources))
-            digest = await self._digest(sources)
-            is_late = self._progress.planning_deadline()
-            found = await self._cluster(sources, vectors, digest, is_late)
+    async def select(self, _state: State) -> State:
+        """Return the turns that take part, after vectors in flight have been written."""
+        loop = asyncio.get_running_loop()
+        wait_until = loop.time() + MAX_VECTOR_WAIT_S
+        while True:
+            sources, waiting = await self._read()
+            if not waiting or loop.time() > wait_until or not self._progress.is_assigned():
+                self._progress.count(self._mode, waiting=waiting)
+                return {"turns": sources}
+            await asyncio.sleep(run_under_way.RUN_POLL_INTERVAL_S)
+
+    async def summarise(self, state: State) -> None:
+        """Distil all clusters of the turns, within the limits of the run."""
+        sources, vectors = await self._vectors(state["turns"])
+        self._progress.count(self._mode, turns=len(sources))
+        digest = await self._digest(sources)
+        is_late = self._progress.planning_deadline()
+        found = await self._cluster(sources, vectors, digest, is_late)
         self._progress.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
             if not self._progress.is_assigned():
@@ -52,8 +61,7 @@ class ModeDistillation:
             if self._progress.is_over() or not self._progress.may_spend(expected_tokens):
                 self._progress.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return
-            with step("evolve.summarise"):
-                await self._distil(some)
+            await self._distil(some)
         if is_late():
             self._progress.unfinished = OUT_OF_TIME
             return
@@ -73,17 +81,6 @@ class ModeDistillation:
     async def _digest(self, sources: Sequence[Source]) -> str:
         """Digest off the event loop, too: many turns take longer than a question may wait."""
         return await asyncio.to_thread(digest_sources, sources, self._space.fingerprint.digest)
-
-    async def _sources(self) -> list[Source]:
-        """Return the turns that take part, after vectors in flight have been written."""
-        loop = asyncio.get_running_loop()
-        wait_until = loop.time() + MAX_VECTOR_WAIT_S
-        while True:
-            sources, waiting = await self._read()
-            if not waiting or loop.time() > wait_until or not self._progress.is_assigned():
-                self._progress.count(self._mode, waiting=waiting)
-                return sources
-            await asyncio.sleep(run_under_way.RUN_POLL_INTERVAL_S)
 
     async def _read(self) -> tuple[list[Source], int]:
         sources: list[Source] = []

@@ -11,14 +11,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from typing import Any, NamedTuple, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import structlog
 from pydantic import BaseModel
 
 from agents.ports import run_timer
 from agents.ports.models import LanguageModel
-from agents.ports.pipelines import CustomResult, CustomStep, InstalledSteps, StepPorts
+from agents.ports.pipelines import BuiltInStep, CustomStep, InstalledSteps, State, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, steps_not_to_skip
 from agents.rules.pipelines.contract import CustomStepConfig, StepContract, is_private, on_failure_of, refuse
 from agents.rules.pipelines.validation import WrongProduct, contract_of, product_of, read_config
@@ -35,13 +36,48 @@ ModelOf = Callable[[str], LanguageModel]
 Made = TypeVar("Made")
 
 
-class _RunnableStep(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _CustomStep:
     """A custom step, constructed."""
 
     placed: PlacedStep
     contract: StepContract
     config: CustomStepConfig
     call: CustomStep
+
+    async def run(self, produces: str, state: State) -> None:
+        """Put what the step makes of a part of the state in the place of that part, or a warning beside it."""
+        if "language_model" in self.contract.capabilities and is_private(state):
+            return
+        try:
+            with run_timer.step(self.contract.step_id):
+                state[produces] = product_of(await self._returned(state), produces, state)
+        except BaseException as problem:
+            if not isinstance(problem, Exception) and _is_cancelled(problem):
+                raise
+            # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
+            # exceptions may have texts of memories: the log of the worker names the step and the kind.
+            log.warning("custom step failed", step=self.contract.step_id, problem=type(problem).__name__)
+            state.setdefault("warnings", []).append(self._warning_of(problem, produces))
+
+    async def _returned(self, state: State) -> Any:
+        given = {name: state[name] for name in self.contract.requires}
+        async with asyncio.timeout(self.config.timeout_s):
+            if inspect.iscoroutinefunction(self.call) or inspect.iscoroutinefunction(type(self.call).__call__):
+                return await self.call(**given)
+            return await asyncio.to_thread(self.call, **given)
+
+    def _warning_of(self, problem: BaseException, produces: str) -> ReplyWarning:
+        """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
+        if isinstance(problem, TimeoutError):
+            reason = f"it did not end within {self.config.timeout_s} s"
+        else:
+            # What a product has wrong is ours to say; other messages may have texts of memories.
+            reason = str(problem) if isinstance(problem, WrongProduct) else type(problem).__name__
+        message = f"step {self.contract.step_id} failed: {reason}"
+        if on_failure_of(self.config, produces) == "reject":
+            raise Rejected("internal", message) from problem
+        return ReplyWarning("step_failed", message)
 
 
 class RevisionPipelines:
@@ -63,7 +99,7 @@ class RevisionPipelines:
         self._configs = {
             placed.step_id: read_config(placed, contract_of(placed, installed.contract)) for placed in steps
         }
-        self._custom: dict[str, list[_RunnableStep]] = {}
+        self._custom: dict[str, list[_CustomStep]] = {}
         for place, step in custom_steps(revision.topology):
             self._custom.setdefault(place, []).append(self._constructed(step))
 
@@ -126,38 +162,31 @@ class RevisionPipelines:
         """The places that nothing passes, each with the reason."""
         return self._refused
 
-    async def run_custom(self, place: str, state: Mapping[str, Any]) -> CustomResult:
-        if place in self._refused:
-            raise Rejected("unavailable", self._refused[place])
-        produces = BUILT_IN[place].opens or ""
-        value, warnings = state.get(produces), []
-        for step in self._custom.get(place, ()):
-            before = {**state, produces: value}
-            if "language_model" in step.contract.capabilities and is_private(before):
-                continue
-            try:
-                with run_timer.step(step.contract.step_id):
-                    value = await _produced(step, produces, before)
-            except BaseException as problem:
-                if not isinstance(problem, Exception) and _is_cancelled(problem):
-                    raise
-                # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
-                # exceptions may have texts of memories: the log of the worker names the step and the kind.
-                log.warning("custom step failed", step=step.contract.step_id, problem=type(problem).__name__)
-                warnings.append(_warning_of(step, produces, problem))
-        return CustomResult(value, warnings)
+    async def run(self, steps: Mapping[str, BuiltInStep | None], state: State) -> None:
+        for place, built_in in steps.items():
+            if built_in is not None and place in self._on:
+                with run_timer.step(place):
+                    made = built_in(state)
+                    state.update((await made if inspect.isawaitable(made) else made) or {})
+            if place in self._refused:
+                raise Rejected("unavailable", self._refused[place])
+            produces = BUILT_IN[place].opens or ""
+            for step in self._custom.get(place, ()):
+                # What is not there, such as an answer that a model could not give, is not changed.
+                if state.get(produces) is not None:
+                    await step.run(produces, state)
 
     def custom_steps(self, place: str) -> Sequence[PlacedStep]:
         """Return the custom steps of a place, with classes and configurations."""
         return [custom_step.placed for custom_step in self._custom.get(place, ())]
 
-    def _constructed(self, step: PlacedStep) -> _RunnableStep:
+    def _constructed(self, step: PlacedStep) -> _CustomStep:
         contract, config = self._installed.contract(step), self._configs[step.step_id]
         assert isinstance(config, CustomStepConfig)
         has_model = "language_model" in contract.capabilities
         model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
         call = self._installed.build(step, config, StepPorts(model))
-        return _RunnableStep(step, contract, config, call)
+        return _CustomStep(step, contract, config, call)
 
 
 def _may_ask_model(contract: StepContract) -> bool:
@@ -205,32 +234,9 @@ async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
         return await made
 
 
-async def _produced(step: _RunnableStep, produces: str, before: Mapping[str, Any]) -> Any:
-    given = {name: before[name] for name in step.contract.requires}
-    async with asyncio.timeout(step.config.timeout_s):
-        if inspect.iscoroutinefunction(step.call) or inspect.iscoroutinefunction(type(step.call).__call__):
-            returned = await step.call(**given)
-        else:
-            returned = await asyncio.to_thread(step.call, **given)
-    return product_of(returned, produces, before)
-
-
 def _is_cancelled(problem: BaseException) -> bool:
     """True for the cancellation of the task that runs the step, or its end with the event loop."""
     task = asyncio.current_task()
     return isinstance(problem, GeneratorExit) or (
         isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
     )
-
-
-def _warning_of(step: _RunnableStep, produces: str, problem: BaseException) -> ReplyWarning:
-    """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
-    if isinstance(problem, TimeoutError):
-        reason = f"it did not end within {step.config.timeout_s} s"
-    else:
-        # What a product has wrong is ours to say; other messages may have texts of memories.
-        reason = str(problem) if isinstance(problem, WrongProduct) else type(problem).__name__
-    message = f"step {step.contract.step_id} failed: {reason}"
-    if on_failure_of(step.config, produces) == "reject":
-        raise Rejected("internal", message) from problem
-    return ReplyWarning("step_failed", message)

@@ -14,7 +14,7 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.publisher import await_all, no_writes
 from streams.flow.requests.admission import Admission
-from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
+from streams.flow.requests.channel import Handler, ReplyOptions, rejection_of
 from streams.flow.requests.replies import Replies, log_context
 from streams.flow.runs.recorder import NO_RUN, RunNotes, RunRecorder
 from streams.wire.fillers import is_filler
@@ -81,23 +81,10 @@ class RequestPipeline:
         await finishing
 
     async def _handle(self, message: Any, record: Record, options: ReplyOptions, run: RunNotes) -> Awaitable[object]:
-        result, reply = await self._result(message, record, options, run)
-        self._meters.handled(record.topic)
-        sent = [*result.pending_writes, *[await self._replies.publisher.send(event) for event in result.events]]
-        replied = [] if reply is None else await self._replies.reply(record, options.address, reply)
-        # What its events lead to has a run of its own.
-        if result.answer is not None or not result.events:
-            run.answered(result.answer)
-        return await_all([*sent, *replied])
-
-    async def _result(
-        self, message: Any, record: Record, options: ReplyOptions, run: RunNotes
-    ) -> tuple[HandlerResult, bytes | None]:
-        """Run the handler and encode its answer; an answer that cannot be encoded is a defect of the handler."""
+        """Run the handler; an answer that cannot be encoded is a defect of the handler."""
         try:
             result = await self._handler(message, record, options)
-            answer = None if options.address is None else result.answer
-            return result, None if answer is None else answer.encode()
+            reply = None if options.address is None or result.answer is None else result.answer.encode()
         except Rejected:
             raise
         except (Unavailable, MemoryError) as problem:
@@ -110,6 +97,13 @@ class RequestPipeline:
         except Exception as problem:
             log.exception("handling failed", **log_context(record))
             raise rejection_of(problem) from problem
+        self._meters.handled(record.topic)
+        sent = [*result.pending_writes, *[await self._replies.publisher.send(event) for event in result.events]]
+        replied = [] if reply is None else await self._replies.reply(record, options.address, reply)
+        # What its events lead to has a run of its own.
+        if result.answer is not None or not result.events:
+            run.answered(result.answer)
+        return await_all([*sent, *replied])
 
     async def _refuse(
         self, record: Record, address: ReplyAddress | None, error: Rejected, run: RunNotes

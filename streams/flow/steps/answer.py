@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 from time import perf_counter
 from typing import Any
@@ -24,7 +25,7 @@ from schemas.messages.replies import ReplyWarning, SuccessReply, warn_of_unknown
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels, Search
+from streams.flow.steps.retrieve import MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S, Expired, Question, RetrievalAgents, Search
 from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -132,7 +133,7 @@ class AnswerQuery:
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
-        self._with_models = RetrieveWithModels()
+        self._model_turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
         self._command_turns = FairTurns(MAX_ANSWERED_AT_ONCE)
 
@@ -151,20 +152,27 @@ class AnswerQuery:
             answer.exchange(request, record)
             asked = forward(record, self._asked_topic, request.scope.boundary.encode(), record.value or b"")
             return HandlerResult(None, [asked])
-        if isinstance(request, AssembleRequest):
-            return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
-        if isinstance(request, ListRequest):
-            return await self._answer(self._list_at(record.partition).answer, request, record, options)
-        if isinstance(request, MapRequest):
-            return await self._answer(self._draw_map_at(record.partition).answer, request, record, options)
-        handled = await self._hits(self._retrieval_at(record.partition), request, record, options)
-        if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
-            self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
-        return handled
+        if isinstance(request, RetrieveRequest):
+            reply = self._hits(self._retrieval_at(record.partition), request, record, options)
+        elif isinstance(request, AssembleRequest):
+            reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
+        elif isinstance(request, ListRequest):
+            reply = self._reply(self._list_at(record.partition).answer, request, record, options)
+        else:
+            reply = self._reply(self._draw_map_at(record.partition).answer, request, record, options)
+        return await self._unless_expired(reply, record)
 
     async def context(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and assemble a context."""
-        return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
+        reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
+        return await self._unless_expired(reply, record)
+
+    async def _unless_expired(self, reply: Awaitable[SuccessReply], record: Record) -> HandlerResult:
+        try:
+            return HandlerResult(await reply)
+        except Expired:
+            self._meters.expired(record.topic)
+            return HandlerResult(None)
 
     async def _show(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Answer a command that only reads. Writes that were answered before it was sent are applied already."""
@@ -178,86 +186,54 @@ class AnswerQuery:
 
     async def _hits(
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions
-    ) -> HandlerResult:
+    ) -> SuccessReply:
         """Decide the query, search by it, and have models and custom steps order what is found for it."""
         search = self._searcher(record, options)
         warnings: tuple[ReplyWarning, ...] = ()
         if agents.retrieve.changes_query:
             received = await search(agents.retrieve.receive, request)
-            if received.answer is None:
-                return received
             # The search warns of writes that were not awaited in time.
-            warnings = tuple(warning for warning in received.answer.warnings if warning.code != NOT_CAUGHT_UP)
-            assert isinstance(received.answer.result, RetrieveRequest)
-            request = received.answer.result
-        if agents.ask_models(request):
-            found = await self._with_models(agents, request, search, lambda: self._own_writes.time_left(options))
-        else:
-            found = await search(agents.retrieve.answer, request)
-        return await self._with_custom_steps(agents, _warned(found, warnings), request)
-
-    async def _retrieved(
-        self, answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest, record: Record, options: ReplyOptions
-    ) -> HandlerResult:
-        began = perf_counter()
-        found = await self._answer(answer, request, record, options)
-        if found.answer is not None and isinstance(found.answer.result, RetrieveResult):
-            self._meters.retrieve_seconds.observe(perf_counter() - began)
-        return found
+            warnings = tuple(warning for warning in received.warnings if warning.code != NOT_CAUGHT_UP)
+            assert isinstance(received.result, RetrieveRequest)
+            request = received.result
+        time_left = partial(self._own_writes.time_left, options)
+        reply = await Question(agents, request, search, self._model_turns, time_left).answer()
+        assert isinstance(reply.result, RetrieveResult)
+        self._meters.usage.retrieved(request.scope.boundary, reply.result.strategy)
+        return SuccessReply(reply.result, (*warnings, *reply.warnings)) if warnings else reply
 
     def _searcher(self, record: Record, options: ReplyOptions) -> Search:
-        """Return what searches for a request, several times: all but the first wait for no writes of its caller."""
+        """Return a search function; only its first call waits for the caller's own writes."""
         late: tuple[ReplyWarning, ...] | None = None
 
-        async def search(answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest) -> HandlerResult:
+        async def search(answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest) -> SuccessReply:
             nonlocal late
-            if late is None:
-                found = await self._retrieved(answer, request, record, options)
-                late = tuple(warning for warning in _warnings(found) if warning.code == NOT_CAUGHT_UP)
-                return found
-            found = await self._retrieved(answer, request.model_copy(update={"read_after": None}), record, options)
-            if found.answer is None:
-                return found
-            return HandlerResult(SuccessReply(found.answer.result, (*late, *_warnings(found))))
+            began = perf_counter()
+            if late is not None:
+                request = request.model_copy(update={"read_after": None})
+            reply = await self._reply(answer, request, record, options)
+            if isinstance(reply.result, RetrieveResult):
+                self._meters.retrieve_seconds.observe(perf_counter() - began)
+            if late is not None:
+                return SuccessReply(reply.result, (*late, *reply.warnings))
+            late = tuple(warning for warning in reply.warnings if warning.code == NOT_CAUGHT_UP)
+            return reply
 
         return search
 
-    @staticmethod
-    async def _with_custom_steps(
-        agents: RetrievalAgents, found: HandlerResult, request: RetrieveRequest
-    ) -> HandlerResult:
-        """Run custom steps that stand behind or instead of the model's order."""
-        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
-            return found
-        result, warnings = await agents.retrieve.ordered(request, found.answer.result)
-        if result is found.answer.result:
-            return found
-        return HandlerResult(SuccessReply(result, (*found.answer.warnings, *starmap(ReplyWarning, warnings))))
-
-    async def _answer(
+    async def _reply(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
-    ) -> HandlerResult:
+    ) -> SuccessReply:
         with step("retrieve.wait"):
             late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
         async with self._text_turn(request), self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
             if options.is_expired(self._own_writes.clock):
-                self._meters.expired(record.topic)
-                return HandlerResult(None)
+                raise Expired
             result, warnings = await answer(request)
-        return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
+        return SuccessReply(result, (*late, *starmap(ReplyWarning, warnings)))
 
     def _text_turn(self, request: Any) -> AbstractAsyncContextManager[None]:
         if isinstance(request, ListRequest) and request.reads_texts:
             return self._text_turns.turn(request.scope.boundary)
         return nullcontext()
-
-
-def _warned(found: HandlerResult, warnings: tuple[ReplyWarning, ...]) -> HandlerResult:
-    if found.answer is None or not warnings:
-        return found
-    return HandlerResult(SuccessReply(found.answer.result, (*warnings, *found.answer.warnings)))
-
-
-def _warnings(handled: HandlerResult) -> tuple[ReplyWarning, ...]:
-    return () if handled.answer is None else handled.answer.warnings

@@ -13,7 +13,7 @@ from time import perf_counter
 from agents.embedding.embed import Embed
 from agents.embedding.held_vectors import EncodedMemory
 from agents.maps.draw_map import DrawMap
-from agents.ports.run_timer import step
+from agents.ports.pipelines import State
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
 from schemas.internal.events import Embedded, Forgotten, Released, Remembered
@@ -134,11 +134,17 @@ class EmbedRemembered:
         if isinstance(event, Forgotten | Released) or not event.memory.visibility.searchable:
             return EmbeddedMemory(await self._encoded(event, partition), partition)
         part = self._part_of(event.memory)
-        with nullcontext() if part is None else part.timer, step("memorize.index"):
+        understand = self._understand_at(partition)
+        state: State = {}
+
+        async def index(_state: State) -> State:
             encoded = await self._encoded(event, partition)
-            understand = self._understand_at(partition)
             interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
-        return EmbeddedMemory(encoded, partition, interaction, carried_headers(), part)
+            return {"vector": encoded, "interaction": interaction}
+
+        with nullcontext() if part is None else part.timer:
+            await understand.pipelines.run({"memorize.index": index}, state)
+        return EmbeddedMemory(state["vector"], partition, state["interaction"], carried_headers(), part)
 
     def _encoded(self, event: RememberedEvent, partition: int) -> Awaitable[EncodedMemory]:
         return until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)

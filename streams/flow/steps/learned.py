@@ -9,10 +9,10 @@ from typing import Protocol
 
 from modestream_client.runs import RunPart
 
-from agents.ports.run_timer import step
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
+from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import no_writes
 from streams.flow.requests.events import EventReader
 from streams.flow.runs.parts import timed_part
@@ -39,12 +39,14 @@ class ApplyLearned(CommittingStep):
         reader: EventReader,
         agent_at: Callable[[int], LearningAgent],
         commit: PartitionCommits,
+        pipelines: Pipelines,
         *,
         part: RunPart = "intend",
         runs: RunRecorder | None = None,
     ) -> None:
         """Take the agent by partition, and what it is in the run of a turn."""
         super().__init__(self._apply, commit, window=256)
+        self._pipelines = pipelines
         self._part = part
         self._runs = runs
         self._reader = reader
@@ -52,13 +54,16 @@ class ApplyLearned(CommittingStep):
 
     async def _apply(self, record: Record) -> Awaitable[object]:
         event: Learned | None = await self._reader.read(record)
-        agent = self._agent_at(record.partition)
+        if event is None:
+            return no_writes()
+        agent, active, step_id = self._agent_at(record.partition), self._pipelines.current, f"memorize.{self._part}"
         try:
-            if event is not None and event.memory is not None:
-                with timed_part(self._runs, self._part, event.memory, record.partition), step(f"memorize.{self._part}"):
-                    agent.learned(event)
-            elif event is not None:
-                agent.learned(event)
+            if event.memory is not None and active.is_on(step_id):
+                with timed_part(self._runs, self._part, event.memory, record.partition):
+                    await active.run({step_id: lambda _: agent.learned(event)}, {})
+            else:
+                # Of a changed turn nothing derives any more.
+                agent.learned(Learned(memory_id=event.memory_id, scope=event.scope))
         except RowTooLarge as error:
             await self._reader.reject(record, error)
         return no_writes()

@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from agents.rules.items.extracting import extract_items
 from agents.rules.items.item_merging import ItemDiff, sum_diffs
 from agents.understanding.refresh import Refresh, RefreshLimits
 from schemas.failures import ModelMissing, Rejected, Unavailable
@@ -173,7 +172,9 @@ class RefreshRun:
 
         try:
             async with self._turns.turn(self._job.scope.boundary):
-                return await understood_turn(patiently, turn, self._partition, self._ctx, self._job.job_id)
+                return await understood_turn(
+                    self._refresh.pipelines, patiently, turn, self._partition, self._ctx, self._job.job_id
+                )
         except (Unavailable, ModelMissing) as problem:
             self._ends_because = str(problem)
         except Exception:
@@ -193,12 +194,11 @@ class RefreshRun:
 
     async def _is_due_by_rules(self, turn: Memory) -> bool:
         try:
-            read = await self._prepare.items(turn)
+            items = (await self._prepare.analyse(turn, await self._prepare.in_force())).items
         except Rejected as problem:
             log.warning("custom step refuses a turn", problem=problem.code, partition=self._partition)
             self._tally.failed += 1
             return False
-        items = extract_items(turn) if read is None else read.items
         is_due = self._refresh.is_due_by_rules(turn, self._job, items)
         self._tally.skipped += not is_due
         return is_due

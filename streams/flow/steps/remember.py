@@ -11,16 +11,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from agents.memory.items import MemoryEvent
-from agents.memory.remember import Remember, TurnResult
+from agents.memory.remember import Remember
 from agents.memory.slices import Result, Slices
-from agents.rules.items.extracting import ReadSource, ReadText
+from agents.ports.pipelines import State
+from agents.rules.items.extracting import AnalysedText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
+from agents.rules.memory.versions import TurnDraft, draft_turn, identify_turn
 from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Reread, Understood
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
+from schemas.moments import moment_of
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.pipelines.in_force import shipped_pipelines
@@ -57,6 +60,8 @@ MEMORY_EVENTS: Mapping[str, type[MemoryInput]] = {
 }
 """Their models by schema name."""
 
+MERGE_ITEMS = "memorize.merge_items"
+
 RememberAt = Callable[[int], Remember]
 """The agent of a partition."""
 
@@ -85,6 +90,7 @@ class RememberTurns:
         self._foreground = foreground
         self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread, meters)
         self._remember_at = remember_at
+        self._stores = stores
         self._commit = commit
         self._publisher = publisher
         self._topics = topics
@@ -92,26 +98,39 @@ class RememberTurns:
 
     async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Store the turn."""
-        # The agent of one revision: that which prepares the turn is written on its record.
+        active = await self._prepare.in_force()
+        # The agent of the same revision, which is written on the record.
         remember = self._remember_at(record.partition)
-        prepared, read = await self._prepare(turn, record)
+        turn = await self._prepare.ingest(turn, record, active)
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        known = self._stores.memories.get(record.partition, identity.memory_id)
+        draft = draft_turn(turn, identity, known, record.offset)
+        text = None if draft.memory is None else await self._prepare.analyse(draft.memory, active)
+        state: State = {"turn": turn, "record": record}
+        await active.run({MERGE_ITEMS: partial(self._store, remember, draft, text)}, state)
+        stored = state["stored"]
+        if stored.event is not None:
+            self._meters.usage.decided(stored.result.mode_source)
+        warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
+        return HandlerResult(SuccessReply(stored.result, warnings), pending_writes=[state["finishing"]])
 
-        async def store() -> TurnResult:
-            return await in_slices(remember.turn(prepared, record, read), self._foreground)
-
+    async def _store(self, remember: Remember, draft: TurnDraft, text: AnalysedText | None, state: State) -> State:
+        turn, record = state["turn"], state["record"]
         sent: list[Awaitable[object]] = []
         writing = await self._commit.begin(record.partition)
         try:
             # A full disk is no reason to refuse a turn: this one and the next ones wait.
-            stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+            stored = await until_available(
+                lambda: in_slices(remember.turn(turn, record, draft, text), self._foreground),
+                "storage",
+                self._meters,
+                at_most_s=STORAGE_TIMEOUT_S,
+            )
             events = await records_of(self._topics, turn.scope.boundary, stored.events, self._recent)
             sent += [await self._publisher.send(event) for event in events]
         finally:
             finishing = writing.finish(sent)
-        if stored.event is not None:
-            self._meters.usage.decided(stored.result.mode_source)
-        warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
-        return HandlerResult(SuccessReply(stored.result, warnings), pending_writes=[finishing])
+        return {"stored": stored, "finishing": finishing}
 
 
 async def records_of(
@@ -179,14 +198,14 @@ class RememberEvents:
         return await_all([await self._applied(report, record) for report in verified])
 
     async def _applied(self, event: MemoryInput | None, record: Record) -> Awaitable[object]:
-        read: ReadText | None = None
+        text: AnalysedText | None = None
         if isinstance(event, Understood | Reread):
-            event, read = await self._read(event, record)
+            event, text = await self._read(event, record)
 
         async def apply() -> Sequence[MemoryEvent]:
             if event is None:
                 return []
-            return await in_slices(self._apply(event, record, read))
+            return await in_slices(self._apply(event, record, text))
 
         boundary, sent = (record.key or b"").decode(), list[Awaitable[object]]()
         writing = await self._commit.begin(record.partition)
@@ -217,10 +236,10 @@ class RememberEvents:
 
     async def _read(
         self, event: Understood | Reread, record: Record
-    ) -> tuple[Understood | Reread | None, ReadText | None]:
-        """Read the items of a long text and a model's answer beside the event loop, and run custom steps on them.
+    ) -> tuple[Understood | Reread | None, AnalysedText | None]:
+        """Extract the items of a turn, and of a model's answer.
 
-        Where a custom step fails the answer counts without items: asked again, the model would answer the same. A turn
+        Where a custom step fails, the answer counts without items: asked again, the model would answer the same. A turn
         that had been understood before keeps those that it has.
         """
         memory = self._stores.memories.get(record.partition, event.memory_id)
@@ -229,16 +248,16 @@ class RememberEvents:
         found = event.found if isinstance(event, Understood) else None
         understood = with_understanding(memory, event) if isinstance(event, Understood) else memory
         try:
-            return event, await self._prepare.items(understood, found)
+            return event, await self._prepare.analyse(understood, await self._prepare.in_force(), found)
         except Rejected as error:
             await self._reader.reject(record, error)
         if isinstance(event, Reread):
             return None, None
         if event.refresh is not None:
             event, found = event.model_copy(update={"found": None}), None
-        return event, ReadText(ReadSource.of(understood), found, [])
+        return event, AnalysedText.of(understood, found, [])
 
-    def _apply(self, event: MemoryInput, record: Record, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
+    def _apply(self, event: MemoryInput, record: Record, text: AnalysedText | None) -> Slices[Sequence[MemoryEvent]]:
         remember = self._remember_at(record.partition)
         match event:
             case Consolidated():
@@ -249,7 +268,7 @@ class RememberEvents:
                 derived = remember.embedded(event)
                 return [] if derived is None else [derived]
             case Understood() | Reread():
-                result = yield from remember.understood(event, read)
+                result = yield from remember.understood(event, text)
                 if result.agrees_with_default is not None:
                     self._meters.usage.model_answered((record.key or b"").decode(), agrees=result.agrees_with_default)
                 return result.events

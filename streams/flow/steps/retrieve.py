@@ -14,15 +14,14 @@ from typing import Any, Protocol, TypeVar
 
 from modestream_client.hits import Hit
 
-from agents.ports.run_timer import step
+from agents.ports.pipelines import State
 from agents.retrieval.model_steps import NO_MODEL, JudgeLayers, LocalRerank, NoModelAnswer, Rerank
-from agents.retrieval.retrieve import SearchWithCustomSteps
+from agents.retrieval.retrieve import ROUTE, Retrieve
 from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.fair_queue import FairTurns
-from streams.flow.requests.channel import HandlerResult
 
 MAX_ASKED_AT_ONCE = 8
 """Questions about which models are asked at a time, four of one user: a flood of one leaves a turn to the next one."""
@@ -35,22 +34,14 @@ MIN_ORDERED_HITS = 2
 
 Answer = TypeVar("Answer")
 
-Search = Callable[[Callable[[RetrieveRequest], Awaitable[Any]], RetrieveRequest], Awaitable[HandlerResult]]
-"""Has an agent answer a request, in a turn of the request's user; without an answer once its deadline is over."""
+Search = Callable[[Callable[[RetrieveRequest], Awaitable[Any]], RetrieveRequest], Awaitable[SuccessReply]]
+"""Has an agent answer a request, in a turn of the request's user. Raises Expired."""
+
+RERANK = "retrieve.rerank"
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalAgents:
-    """The agents of a partition that answer questions."""
-
-    retrieve: SearchWithCustomSteps
-    rerank: Rerank
-    local_rerank: LocalRerank
-    judge_layers: JudgeLayers
-
-    def ask_models(self, request: RetrieveRequest) -> bool:
-        """True if a model takes part in the answer."""
-        return any(asking.is_asked(request) for asking in (self.rerank, self.local_rerank, self.judge_layers))
+class Expired(Exception):
+    """The deadline of a request is over: it gets no answer."""
 
 
 class OrdersHits(Protocol):
@@ -71,82 +62,103 @@ class OrdersHits(Protocol):
         """Return the order of hits. Raises NoModelAnswer."""
 
 
-class RetrieveWithModels:
-    """Questions in, answers out. One in a worker."""
+@dataclass(frozen=True, slots=True)
+class RetrievalAgents:
+    """The agents of a partition that answer questions."""
 
-    def __init__(self) -> None:
-        self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
+    retrieve: Retrieve
+    rerank: Rerank
+    local_rerank: LocalRerank
+    judge_layers: JudgeLayers
 
-    async def __call__(
-        self, agents: RetrievalAgents, request: RetrieveRequest, search: Search, time_left: Callable[[], float]
-    ) -> HandlerResult:
-        """Answer a question; `time_left` returns the seconds until its deadline."""
-        judged: JudgedDepth | None = None
-        warnings: tuple[ReplyWarning, ...] = ()
-        if agents.judge_layers.is_asked(request):
-            judged, warnings = await self._judge(agents, request, search, time_left)
-        answer = partial(agents.retrieve.answer, decided=None if judged is None else judged.depth)
-        if agents.rerank.is_asked(request):
-            turn = self._turns.turn(request.scope.boundary)
-            found = await self._reranked(agents.rerank, request, partial(search, answer), time_left, turn)
-        elif agents.local_rerank.is_asked(request):
-            # Its pairs wait in a queue by user.
-            found = await self._reranked(
-                agents.local_rerank, request, partial(search, answer), time_left, nullcontext()
-            )
-        else:
-            found = await search(answer, request)
-        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
-            return found
-        result = found.answer.result if judged is None else judged.noted(found.answer.result, explain=request.explain)
-        return HandlerResult(SuccessReply(result, (*found.answer.warnings, *warnings)))
+    def orders_hits(self, request: RetrieveRequest) -> OrdersHits | None:
+        """Return the agent that orders the hits of a request, if any does."""
+        asked = (rerank for rerank in (self.rerank, self.local_rerank) if rerank.is_asked(request))
+        return next(asked, None) if self.retrieve.pipelines.is_on(RERANK) else None
 
-    async def _judge(
-        self, agents: RetrievalAgents, request: RetrieveRequest, search: Search, time_left: Callable[[], float]
-    ) -> tuple[JudgedDepth | None, tuple[ReplyWarning, ...]]:
-        """Return the depth that the model decides; None with a warning if the rules do, and if there are no layers."""
-        judge = agents.judge_layers
-        if not judge.model.is_available():
-            return None, _by_rules(NO_MODEL)
-        found = await search(agents.retrieve.layers, request)
-        layers = None if found.answer is None else found.answer.result
-        if not isinstance(layers, Layers) or not layers.depths:
-            return None, ()
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question on its way through the steps that may ask a model.
+
+    `turns` are those of users at language models; `time_left` returns the seconds until the deadline.
+    """
+
+    agents: RetrievalAgents
+    request: RetrieveRequest
+    search: Search
+    turns: FairTurns
+    time_left: Callable[[], float]
+
+    async def answer(self) -> SuccessReply:
+        """Return the answer. Raises Expired."""
+        request, run = self.request, self.agents.retrieve.pipelines.run
+        state: State = {"query": request.query}
+        if self.agents.judge_layers.is_asked(request):
+            await run({ROUTE: self._judge}, state)
+        judged: JudgedDepth | None = state.get("judged")
+        rerank = self.agents.orders_hits(request)
+        state |= {"rerank": rerank, "depth": None if judged is None else judged.depth}
+        await self._search(state)
+        await run({RERANK: self._order if rerank else None}, state)
+        result: RetrieveResult = state["result"]
+        if state["hits"] is not result.hits:
+            result = result.model_copy(update={"hits": state["hits"][: request.top_k]})
+        if judged is not None:
+            result = judged.noted(result, explain=request.explain)
+        return SuccessReply(result, (*state["searched"], *state.get("warnings", ())))
+
+    async def _search(self, state: State) -> None:
+        """Put a result with its hits and its warnings into the state: as many hits as `rerank` needs."""
+        wanted = self.request if state["rerank"] is None else state["rerank"].widened(self.request)
+        reply = await self.search(partial(self.agents.retrieve.answer, decided=state["depth"]), wanted)
+        assert isinstance(reply.result, RetrieveResult)
+        state |= {"result": reply.result, "hits": reply.result.hits, "searched": reply.warnings}
+
+    async def _judge(self, _state: State) -> State | None:
+        """Return the depth that the model decides; a warning if the rules do, nothing if there are no layers."""
+        judge = self.agents.judge_layers
         try:
-            asking = partial(judge.judge, layers)
+            judge.model.require()
+            layers = (await self.search(self.agents.retrieve.layers, self.request)).result
+            if not isinstance(layers, Layers) or not layers.depths:
+                return None
             # The search is still to come, and maybe the order of its hits.
-            with step("retrieve.route"):
-                within_s = min(judge.model.timeout_s, time_left() / 2)
-                return await _in_time(within_s, self._turns.turn(request.scope.boundary), asking), ()
+            within_s = min(judge.model.timeout_s, self.time_left() / 2)
+            turn = self.turns.turn(self.request.scope.boundary)
+            return {"judged": await _in_time(within_s, turn, partial(judge.judge, layers))}
         except NoModelAnswer as problem:
-            return None, _by_rules(problem)
+            message = f"rules decided which layer suffices: {problem}"
+            return {"warnings": [ReplyWarning("sufficiency_by_rules", message)]}
 
-    async def _reranked(
-        self,
-        rerank: OrdersHits,
-        request: RetrieveRequest,
-        search: Callable[[RetrieveRequest], Awaitable[HandlerResult]],
-        time_left: Callable[[], float],
-        turn: AbstractAsyncContextManager[None],
-    ) -> HandlerResult:
-        """Search, ask the model for an order in its `turn` but without a turn of its user, and search again."""
-        found = await search(rerank.widened(request))
-        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
-            return found
-        hits = found.answer.result.hits
-        if len(rerank.shown(hits)) < MIN_ORDERED_HITS:
-            return _arranged(found, None, request)
-        if not rerank.is_available():
-            return _arranged(found, None, request, _not_reranked(NO_MODEL))
+    async def _order(self, state: State) -> State:
+        """Ask the model for an order in a turn at the model, without one at searches, and search again."""
+        rerank: OrdersHits = state["rerank"]
         order: HitOrder | None = None
-        warnings: tuple[ReplyWarning, ...] = ()
+        warnings = state.get("warnings", [])
         try:
-            with step("retrieve.rerank"):
-                within_s = min(rerank.timeout_s, time_left())
-                order = await _in_time(within_s, turn, partial(rerank.order, request, hits))
+            if len(rerank.shown(state["hits"])) >= MIN_ORDERED_HITS:
+                order = await self._asked(rerank, state)
         except NoModelAnswer as problem:
-            warnings = _not_reranked(problem)
-        return _arranged(await search(rerank.widened(request)), order, request, warnings)
+            warnings = [ReplyWarning("not_reranked", f"the hits have the order of the search: {problem}"), *warnings]
+        result = arrange(state["result"], order, self.request)
+        return {"result": result, "hits": result.hits, "warnings": warnings}
+
+    async def _asked(self, rerank: OrdersHits, state: State) -> HitOrder:
+        """Return the model's order, with the state of a later search. Raises NoModelAnswer."""
+        if not rerank.is_available():
+            raise NoModelAnswer(NO_MODEL)
+        # Pairs of the cross-encoder wait in a queue by user.
+        is_local = rerank is self.agents.local_rerank
+        turn = nullcontext() if is_local else self.turns.turn(self.request.scope.boundary)
+        ask = partial(rerank.order, self.request, state["hits"])
+        try:
+            order = await _in_time(min(rerank.timeout_s, self.time_left()), turn, ask)
+        except NoModelAnswer:
+            await self._search(state)
+            raise
+        await self._search(state)
+        return order
 
 
 async def _in_time(
@@ -158,21 +170,3 @@ async def _in_time(
             return await ask()
     except TimeoutError as late:
         raise NoModelAnswer(f"the model did not answer within {within_s:.1f} s") from late
-
-
-def _arranged(
-    found: HandlerResult, order: HitOrder | None, request: RetrieveRequest, warnings: tuple[ReplyWarning, ...] = ()
-) -> HandlerResult:
-    """Return the answer of a widened search as the request asked for it."""
-    if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
-        return found
-    result = arrange(found.answer.result, order, request)
-    return HandlerResult(SuccessReply(result, (*found.answer.warnings, *warnings)))
-
-
-def _not_reranked(reason: object) -> tuple[ReplyWarning, ...]:
-    return (ReplyWarning("not_reranked", f"the hits have the order of the search: {reason}"),)
-
-
-def _by_rules(reason: object) -> tuple[ReplyWarning, ...]:
-    return (ReplyWarning("sufficiency_by_rules", f"rules decided which layer suffices: {reason}"),)

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from schemas.internal.job_history import StoredJob
 from schemas.state.maintenance import Schedule
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -80,7 +81,7 @@ async def test_job_that_a_killed_process_had_not_written_is_written(used: InMemo
     killed = scheduler(used)
     [due, *_] = [job for partition in range(used.partitions) for job in killed._due(partition, "u1")]
     partition = int(due.job_id.split("-")[1])
-    stored = maintenance.StoredJob(job_id=due.job_id, project=None, at_ms=round(due.started_at.timestamp() * 1000))
+    stored = StoredJob(job_id=due.job_id, project=None, at_ms=round(due.started_at.timestamp() * 1000))
     used.jobs.begin_scheduled(partition, "u1", "reconcile", stored)
     await scheduler(used).look()
     assert sorted(await jobs(used)) == ["reconcile u1", "reconcile u2"]

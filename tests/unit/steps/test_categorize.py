@@ -12,6 +12,7 @@ from agents.categories.refresh import CategoryMedoids, RefreshCategories
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from schemas.state.categories import Category
+from streams.flow.pipelines.in_force import shipped_pipelines
 from streams.flow.requests.events import EventReader
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
@@ -40,7 +41,9 @@ class Step:
         medoids = CategoryMedoids(stores.memories, index, spaces)
         refreshing = RefreshCategories(stores.categories, stores.memories, members, medoids)
         categorize = Categorize(stores.categories, stores.memories, members, matcher, refreshing)
-        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, ctx.replies), lambda _: categorize, ctx.commit)
+        self.step = ApplyLearned(
+            EventReader(LEARNED_EVENTS, ctx.replies), lambda _: categorize, ctx.commit, shipped_pipelines()
+        )
 
     async def begin(self, event: Learned | bytes) -> Awaitable[int]:
         """Begin a record."""

@@ -7,6 +7,7 @@ from agents.intentions.intend import Intend
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.pipelines.in_force import shipped_pipelines
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
@@ -36,7 +37,9 @@ class Step:
             memories.put(HERE, memory)
         self.intend = Intend(at_partition(self.table, HERE), at_partition(memories, HERE), FakeClock())
         replies = Replies(self.publisher, TOPICS.dead_letters, FakeClock(), Meters())
-        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, commits_over(self.words))
+        self.step = ApplyLearned(
+            EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, commits_over(self.words), shipped_pipelines()
+        )
 
     async def begin(self, value: bytes) -> Awaitable[int]:
         """Begin a record."""

@@ -8,14 +8,15 @@ from typing import Any, cast
 import pytest
 
 from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import SearchWithCustomSteps
+from agents.retrieval.retrieve import Retrieve
 from agents.rules.answer.drill_down import Layers
 from agents.rules.answer.hits import hit_of
 from schemas.messages.replies import SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.bootstrap.prompts import Prompts
-from streams.flow.requests.channel import HandlerResult
-from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels
+from streams.fair_queue import FairTurns
+from streams.flow.pipelines.in_force import shipped_pipelines
+from streams.flow.steps.retrieve import Question, RetrievalAgents
 from tests.builders.memories import made
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.model_server import Behaviour
@@ -37,6 +38,8 @@ class FixedRetrieve:
     def __init__(self) -> None:
         self.depths: list[str | None] = []
 
+    pipelines = shipped_pipelines().current
+
     async def layers(self, _request: RetrieveRequest) -> Layers:
         return LAYERS
 
@@ -45,8 +48,8 @@ class FixedRetrieve:
         return RESULT
 
 
-async def searched(answer: Callable[[RetrieveRequest], Awaitable[Any]], request: RetrieveRequest) -> HandlerResult:
-    return HandlerResult(SuccessReply(await answer(request)))
+async def searched(answer: Callable[[RetrieveRequest], Awaitable[Any]], request: RetrieveRequest) -> SuccessReply:
+    return SuccessReply(await answer(request))
 
 
 @pytest.mark.parametrize("trouble", ["hang", "garbage", "close", 429])
@@ -57,13 +60,12 @@ async def test_provider_in_trouble_leaves_the_answer_without_it(rig: LanguageMod
     rerank = Rerank(models, prompts.of("rerank"), 20, TIMEOUT_S, by_default=True)
     judge = JudgeLayers(models, prompts.of("suffice"), TIMEOUT_S, by_default=True)
     local = LocalRerank(FakeCrossEncoder(), TIMEOUT_S)
-    agents = RetrievalAgents(cast("SearchWithCustomSteps", retrieve), rerank, local, judge)
+    agents = RetrievalAgents(cast("Retrieve", retrieve), rerank, local, judge)
     scope = {"user_id": "ana"}
     request = RetrieveRequest.model_validate({"scope": scope, "query": "which beta?", "depth": "auto"})
     began = asyncio.get_running_loop().time()
-    handled = await RetrieveWithModels()(agents, request, searched, lambda: math.inf)
+    reply = await Question(agents, request, searched, FairTurns(8), lambda: math.inf).answer()
     assert asyncio.get_running_loop().time() - began < 10 * TIMEOUT_S
-    assert handled.answer is not None
-    assert handled.answer.result == RESULT
-    assert {warning.code for warning in handled.answer.warnings} == {"not_reranked", "sufficiency_by_rules"}
+    assert reply.result == RESULT
+    assert {warning.code for warning in reply.warnings} == {"not_reranked", "sufficiency_by_rules"}
     assert set(retrieve.depths) == {None}

@@ -15,6 +15,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL_MODE, Mode, ModeDeclarations, Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.prompts import Prompts
+from streams.flow.pipelines.in_force import shipped_pipelines
 from tests.builders.taxonomies import SHIPPED
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.clock import FakeClock
@@ -43,6 +44,7 @@ class ComparingHarness(ItemsHarness):
             self.stores.words,
             self.stores.memories,
             FakeClock(),
+            shipped_pipelines().current,
         )
 
     def near(self, turn: Memory) -> list[str]:

@@ -17,6 +17,7 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, Resource, TurnUnderstanding
 from schemas.state.modes import GENERAL_MODE, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.pipelines.in_force import shipped_pipelines
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.builders.taxonomies import SHIPPED
@@ -45,7 +46,14 @@ class UnderstandHarness:
         self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier, SHIPPED)
         stores = fake_stores(words, self.memories, self.modes).at(0)
         self.agent = Understand(
-            self.reader, self.model, TEMPLATE, stores.modes, stores.words, stores.memories, self.clock
+            self.reader,
+            self.model,
+            TEMPLATE,
+            stores.modes,
+            stores.words,
+            stores.memories,
+            self.clock,
+            shipped_pipelines().current,
         )
 
     def remember(self, text: str, number: int, **fields: Any) -> Memory:

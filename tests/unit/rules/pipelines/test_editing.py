@@ -166,12 +166,19 @@ def test_built_in_step_that_is_gone_is_left_out_and_settings_stay() -> None:
 
 
 def test_step_that_a_later_release_has_switched_off_is_off_and_custom_steps_keep_their_place() -> None:
-    select, refresh, *rest = DEFAULT_TOPOLOGY.evolve
+    refresh, select, *rest = DEFAULT_TOPOLOGY.evolve
     assert refresh.step_id == "evolve.refresh_items"
     assert refresh.enabled is False
     own = PlacedStep(step_id="evolve.days", implementation="acme.Days")
     stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, own, *rest])
-    assert in_this_release(stored).evolve == (select, own, refresh, *rest)
+    assert in_this_release(stored).evolve == (refresh, select, own, *rest)
     on = refresh.model_copy(update={"enabled": True})
     stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, on, *rest])
-    assert in_this_release(stored).evolve == (select, on, *rest)
+    assert in_this_release(stored).evolve == (on, select, *rest)
+
+
+def test_custom_step_behind_one_that_opens_nothing_any_more_stays_behind_the_one_before() -> None:
+    refresh, select, *rest = DEFAULT_TOPOLOGY.evolve
+    own = PlacedStep(step_id="evolve.days", implementation="acme.Days")
+    stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, refresh, own, *rest])
+    assert in_this_release(stored).evolve == (refresh, select, own, *rest)
