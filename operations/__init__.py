@@ -1,1 +1,1 @@
-"""What an operator runs over a whole deployment: jobs, verification, migration, backup and restore."""
+"""Operator commands over a whole deployment: jobs, verification, migration, backup and restore."""

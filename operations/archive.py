@@ -1,8 +1,8 @@
 """Logs of a deployment as files: segments of JSON lines with checksums, and a manifest that names them.
 
-Guaranteed: the manifest names whole files only, and is replaced at once; a process that is killed leaves a file that
-nothing names, which the next one overwrites. What was forgotten before is written without what was said. In a line
-keys, values and headers are texts where they are UTF-8, and otherwise `{"base64": "…"}`; a null stays a null.
+Guaranteed: the manifest names only complete files, and is replaced atomically; a killed process leaves an unnamed file,
+which the next one overwrites. Turns forgotten before the backup are written without their text. Keys, values and
+headers are texts where they are UTF-8, otherwise `{"base64": "…"}`; null stays null.
 """
 
 import base64
@@ -27,15 +27,15 @@ from streams.adapters.durable_files import fsync_path, write_durably
 MANIFEST = "manifest.json"
 
 FileName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9.-]*\z")]
-"""A file in the folder itself: no path leads out of it."""
+"""A plain file name, so that no path leads out of the folder."""
 
 
 class InvalidBackup(ValueError):
-    """The folder is no backup, of another deployment, or damaged; the message says what to do."""
+    """The folder has no backup, one of another deployment, or a damaged one; the message says what to do."""
 
 
 def digest_of(stored: Mapping[str, Any]) -> str:
-    """Return the SHA-256, as hex digits, of all that a manifest says but its digest, whatever the order of its keys."""
+    """Return the SHA-256, as hex digits, of a manifest without its digest, whatever the order of its keys."""
     said = {name: value for name, value in stored.items() if name != "digest"}
     canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
@@ -49,7 +49,7 @@ class StoredFile(BaseModel, frozen=True):
     size: int
 
     def check(self, folder: Path) -> bytes:
-        """Return the content. Raises InvalidBackup if it is not what was written."""
+        """Return the content. Raises InvalidBackup if its checksum differs."""
         try:
             content = (folder / self.file).read_bytes()
         except OSError as problem:
@@ -60,7 +60,7 @@ class StoredFile(BaseModel, frozen=True):
 
 
 class Segment(StoredFile, frozen=True):
-    """Records of one partition of a log: from the offset `first` on, the next one would have `next`."""
+    """Records of one partition of a log: offsets from `first` to before `next`."""
 
     log: Log
     partition: int
@@ -75,7 +75,7 @@ class Segment(StoredFile, frozen=True):
 
 
 class Manifest(BaseModel, frozen=True, populate_by_name=True):
-    """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
+    """`service` is the record of the deployment; `outcome` is the state of the logs at `taken_at`.
 
     `revisions` are those of the pipelines. `digest` is that of `digest_of`.
     """
@@ -93,11 +93,11 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
         return (segment for segment in self.segments if segment.place == place)
 
     def end(self, place: LogPartition) -> int:
-        """Return the offset that the next segment of a partition begins with."""
+        """Return the first offset of a partition's next segment."""
         return max((segment.next for segment in self.of(place)), default=0)
 
     def signed(self) -> Self:
-        """Return it with its digest."""
+        """Return the manifest with its digest."""
         return self.model_copy(update={"digest": digest_of(self.model_dump(mode="json", by_alias=True))})
 
     def save(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written."""
+        """Read it; None if there is no manifest. Raises InvalidBackup, also if it was changed after it was written."""
         path = folder / MANIFEST
         if not path.exists():
             return None
@@ -115,7 +115,7 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
             manifest = cls.model_validate_json(content)
         except ValidationError as problem:
             raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem
-        # What is stored, not what this release reads of it: a later one may have written further fields.
+        # The JSON as stored: a later release may have further fields.
         if manifest.digest != digest_of(from_json(content)):
             raise InvalidBackup(
                 f"{path} was changed after it was written, its digest differs; use another copy of the backup"
@@ -144,14 +144,14 @@ def line_of(record: Record) -> bytes:
 
 
 def record_in(line: bytes, topic: str, partition: int) -> Record:
-    """Return the record of a line. Raises ValueError for a line that is none."""
+    """Return the record of a line. Raises ValueError for an invalid line."""
     try:
         read = from_json(line)
         headers = tuple((str(name), _bytes(value)) for name, value in read["headers"])
         place = (topic, partition, int(read["offset"]), int(read["timestamp_ms"]))
         return Record(*place, _bytes(read["key"]), _bytes(read["value"]), headers)
     except (KeyError, TypeError) as problem:
-        raise ValueError(f"this line is no record: {problem!r}") from problem
+        raise ValueError(f"not a record: {problem!r}") from problem
 
 
 def _text(value: bytes | None) -> Any:
@@ -170,13 +170,13 @@ def _bytes(value: Any) -> bytes | None:
 
 
 SEGMENT_RECORDS = 10_000
-"""Records of one file; of usual turns 1 MB, compressed."""
+"""Maximum records of one file; 1 MB of usual turns, compressed."""
 
 SEGMENT_BYTES = 32 * 1024 * 1024
-"""Bytes of one file before it is compressed, and one record more."""
+"""Bytes of one file before compression, exceeded by one record at most."""
 
 READ_RECORDS = 1000
-"""Records that are read at once."""
+"""Records of one read."""
 
 
 class BackupWriter:
@@ -199,7 +199,7 @@ class BackupWriter:
         self.written = 0
 
     async def write(self, outcome: Outcome, advanced: Callable[[int, int], None]) -> None:
-        """Write what is new; `advanced` gets the offsets passed, and in all."""
+        """Write the new records; `advanced` gets the offsets passed, and the total."""
         ends = await self._source.ends()
         first = sum(self.manifest.end(place) for place in ends)
         for place, end in ends.items():
@@ -243,7 +243,7 @@ class BackupWriter:
             advanced()
 
     def _store(self, name: str, content: bytes) -> StoredFile:
-        # Without the time: the same content is the same file.
+        # No timestamp in the file: equal content gives an equal file.
         packed = gzip.compress(content, mtime=0)
         draft = self._folder / f"{name}.new"
         draft.write_bytes(packed)
@@ -258,7 +258,7 @@ class BackupWriter:
 
 
 def _digest(content: object) -> str:
-    # A name of its own: the manifest of before names the file of before.
+    # A new name, since the former manifest names the former file.
     return hashlib.sha256(to_json(content)).hexdigest()[:12]
 
 
@@ -266,7 +266,7 @@ class BackupLogs:
     """Reads the logs of a backup; implements `LogSource`. One file of each partition is in memory."""
 
     def __init__(self, folder: Path, digest: str | None = None) -> None:
-        """Raises InvalidBackup for a folder without a whole backup, or with one that has another `digest`."""
+        """Raises InvalidBackup for a folder without a complete backup, or with another `digest`."""
         manifest = Manifest.load(folder)
         if manifest is None or manifest.outcome is None:
             raise InvalidBackup(f"{folder} has no whole backup: back up into it again")
@@ -278,7 +278,7 @@ class BackupLogs:
         self.partitions = manifest.service.partitions
 
     def check(self) -> None:
-        """Compare all files with the manifest: checksums, records, where they begin and end. Raises InvalidBackup."""
+        """Compare all files with the manifest: checksums, records, first and last offsets. Raises InvalidBackup."""
         for place in self._places():
             expected = 0
             for segment in self.manifest.of(place):
@@ -319,7 +319,7 @@ class BackupLogs:
         return following[:most], following[most].offset
 
     async def outcome(self) -> Outcome:
-        """Return what the logs had led to at the last backup."""
+        """Return the outcome stored by the last backup."""
         if self.manifest.outcome is None:
             return Outcome()
         outcome = from_json(gzip.decompress(self.manifest.outcome.check(self._folder)))

@@ -1,4 +1,4 @@
-"""The options of the commands over a whole deployment, and how they are run."""
+"""Options of the commands over a whole deployment, and how to run them."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
     if name == "change-model":
         _add_model_change(parser)
     if name == "verify":
-        parser.add_argument("--fix", action="store_true", help="mend what can be mended")
+        parser.add_argument("--fix", action="store_true", help="repair where possible")
     if name == "migrate":
         _add_migration(parser)
     if name == "import":
@@ -66,7 +66,7 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
     try:
         return asyncio.run(_running(name, options, settings))
     except BrokenPipeError:
-        # The reader of the output has ended.
+        # The reader of the output has exited.
         raise
     except (NoDeployment, NotSwitched, Unavailable, MemoryClientError, ValueError, OSError) as problem:
         sys.stderr.write(f"{name}: {problem}\n")
@@ -103,8 +103,8 @@ def _add_model_change(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", required=True, help="the mode that gets another embedder")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--to", metavar="EMBEDDER", help="its new embedder; the former one rolls back")
-    what.add_argument("--drop-former", action="store_true", help="remove the vectors of the embedder before")
-    parser.add_argument("--project", help="the mode that this project has of its own (the user's mode)")
+    what.add_argument("--drop-former", action="store_true", help="remove the vectors of the former embedder")
+    parser.add_argument("--project", help="change the mode of this project (the user's mode)")
     parser.add_argument(
         "--user-timeout", type=float, default=3600.0, help="seconds that one user's vectors may take (%(default)s)"
     )
@@ -112,13 +112,11 @@ def _add_model_change(parser: argparse.ArgumentParser) -> None:
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="the export as the product has made it, zips as they are"
-    )
-    parser.add_argument("--user", required=True, help="whose memory it becomes")
-    parser.add_argument("--project", help="the project of all messages (default; of jsonl that of each line)")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="the unchanged export, zips included")
+    parser.add_argument("--user", required=True, help="the user who gets the memories")
+    parser.add_argument("--project", help="the project of all messages (default; for jsonl each line's)")
     parser.add_argument("--zone", help="the time zone of times without one, such as Europe/Berlin (UTC)")
-    parser.add_argument("--mode", help="the mode of all messages (as the service finds it)")
+    parser.add_argument("--mode", help="the mode of all messages (found by the service)")
     parser.add_argument(
         "--mode-for",
         action="append",
@@ -126,7 +124,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         metavar="PART=MODE",
         help="the mode of a part: project:NAME=MODE or conversation:NAME=MODE; may be repeated",
     )
-    parser.add_argument("--dry-run", action="store_true", help="count what the file has, by part, and send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="count the file's messages, by part, and send nothing")
     parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
@@ -149,19 +147,21 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to-broker", metavar="ADDRESS", help="its broker (the same)")
     parser.add_argument("--partitions", type=_positive, help="its number of partitions (the same)")
     parser.add_argument("--scope-model", type=load_scope, help="dotted path of its scope model (the same)")
-    parser.add_argument("--dry-run", action="store_true", help="count what would be copied, and write nothing")
-    parser.add_argument("--follow", action="store_true", help="go on copying what is new until Ctrl-C")
-    parser.add_argument("--no-compare", action="store_true", help="compare nothing, and go on without lost records")
+    parser.add_argument("--dry-run", action="store_true", help="count the records to copy, and write nothing")
+    parser.add_argument("--follow", action="store_true", help="keep copying new records until Ctrl-C")
+    parser.add_argument("--no-compare", action="store_true", help="skip the comparison, and ignore lost records")
     parser.add_argument("--switch", action="store_true", help="then let the gateways send to the new deployment")
-    parser.add_argument("--drop", action="store_true", help="copy what is new, and delete the former topics")
+    parser.add_argument("--drop", action="store_true", help="copy new records, and delete the former topics")
     parser.add_argument(
-        "--mend", action="store_true", help="move memories to the modes of the former one, and forget what it lacks"
+        "--mend",
+        action="store_true",
+        help="move memories to the modes of the former deployment, and forget those it lacks",
     )
     parser.add_argument("--principal", help="the caller, where the deployments have a file of grants")
 
 
 def _migration(options: argparse.Namespace) -> MigrateOptions:
-    """Return the options. Raises ValueError for `--drop` with what it would not do before it deletes."""
+    """Return the options. Raises ValueError for `--drop` with an option that contradicts it."""
     for name in ("dry_run", "follow", "switch", "mend"):
         if options.drop and getattr(options, name):
             raise ValueError(f"--drop can't be combined with --{name.replace('_', '-')}")

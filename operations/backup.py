@@ -19,7 +19,7 @@ from streams.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class RestoreOptions:
-    """`check_only`: compare the checksums, and write nothing. `digest`: that of the backup; None for any."""
+    """`check_only` compares the checksums, and writes nothing. `digest`: the expected one; None for any."""
 
     folder: Path
     principal: str | None = None
@@ -28,7 +28,7 @@ class RestoreOptions:
 
 
 async def back_up(folder: Path, settings: Settings) -> int:
-    """Write what the folder does not have yet; return 0."""
+    """Write the records that the folder lacks; return 0."""
     source = await deployment_at(settings)
     service = await read_service_record(source)
     if service is None:
@@ -66,7 +66,7 @@ async def _write(folder: Path, source: Settings, service: ServiceRecord) -> int:
 
 
 async def restore(options: RestoreOptions, settings: Settings) -> int:
-    """Write the logs of a backup into the deployment of the settings, whose worker makes the memories of them.
+    """Write the logs of a backup into the deployment of the settings, whose worker rebuilds the memories.
 
     Return 0, or 1 if a command was refused, or a record could not be written.
     """

@@ -1,9 +1,9 @@
-"""`change-model`: give a mode another embedder, for users of a whole deployment, or drop the vectors of the one before.
+"""`change-model`: give a mode another embedder, for users of a whole deployment, or drop the former vectors.
 
-Enters: the mode and the embedder. For each user the mode is declared anew, and its vectors are awaited, so that the
-number of users at the same time bounds the work that is under way; questions are answered by the former embedder until
-a user's vectors are complete. The same command with the former embedder rolls back. An interrupted run goes on behind
-the users that are done; one that was under way is only awaited.
+Enters: the mode and the embedder. For each user the mode is redeclared, and its vectors are awaited, so the number of
+concurrent users bounds the work in progress; questions are answered by the former embedder until a user's vectors are
+complete. The same command with the former embedder rolls back. An interrupted run continues behind the finished users;
+for the interrupted one it only awaits the vectors.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ from schemas.state.modes import GENERAL
 from streams.settings import Settings
 
 POLL_INTERVAL_S = 0.5
-"""Between two looks at the vectors of a user."""
+"""Interval between checks of a user's vectors."""
 
 LATER_USERS = (
     "Users that come later have the deployment's own general: to give them {embedder!r} too, set"
     " MODESTREAM_GENERAL_EMBEDDER={embedder} and restart the workers\n"
 )
-"""What remains to be done after `general` has changed for all users."""
+"""Hint printed after `general` has changed for all users."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChange:
-    """The mode and its new embedder, None to drop the vectors of the former one; how long one user may take."""
+    """The mode and its new embedder, None to drop the former vectors; the time limit of one user."""
 
     mode: str
     embedder: str | None
@@ -58,7 +58,7 @@ Call = Callable[[str, dict[str, str], dict[str, Any]], Awaitable[Any]]
 
 
 class ChangeModel:
-    """Changes the mode of one user at a time, over a client. `unchanged` counts users with nothing to change."""
+    """Changes the mode of one user at a time, over a client. `unchanged` counts users without a change."""
 
     def __init__(self, call: Call, change: ModelChange) -> None:
         self._call = call
@@ -66,9 +66,9 @@ class ChangeModel:
         self.unchanged = 0
 
     async def __call__(self, scope: dict[str, str]) -> FinishedJob:
-        """Declare the mode of a user and await its vectors; a user without the mode is skipped.
+        """Declare the mode of a user and await its vectors; skip a user without the mode.
 
-        Raises MemoryClientError, also after `user_timeout_s` without an end.
+        Raises MemoryClientError, also after `user_timeout_s`.
         """
         result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
         wanted = (self._change.mode, self._change.project)
@@ -82,13 +82,13 @@ class ChangeModel:
         return FinishedJob(job_id=self._change.mode, processed=health.ready, skipped=0, failed=health.failed)
 
     async def _apply(self, mode: ShownMode, scope: dict[str, str]) -> bool:
-        """Declare the mode where that is not done; return whether it has another embedder now, or lost its former."""
+        """Declare the mode if needed; return whether its embedder changed, or its former vectors were dropped."""
         if self._change.embedder is None:
             await self._declare(scope, mode.embedder, keep_former=False)
             return mode.former_embedder is not None
         if mode.embedder == self._change.embedder:
             return False
-        # An embedder has several names, and the service answers with the one that it keeps.
+        # An embedder has several names; the service answers with the stored one.
         return (await self._declare(scope, self._change.embedder)).embedder != mode.embedder
 
     async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> ShownMode:
@@ -104,7 +104,7 @@ class ChangeModel:
         return parse_as(ServiceHealth, await self._call("health", scope, {})).modes[self._change.mode]
 
     async def _complete(self, scope: dict[str, str]) -> ModeHealth:
-        """Wait until every vector of the mode is made or has failed."""
+        """Wait until every vector of the mode is ready or has failed."""
         until = time.monotonic() + self._change.user_timeout_s
         while True:
             health = await self._health(scope)

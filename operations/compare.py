@@ -1,9 +1,8 @@
 """Compare two deployments memory by memory, as a client sees them, and make the second like the first.
 
-What is compared: ids, texts, types, times, modes, versions and whether something supersedes it, of turns, distilled
-memories and items; and what is declared. Where scopes have further fields, ids differ, and turns are compared by their
-conversation and turn id. `verify` compares by the same function the log with the table, and the table with the lexical
-index.
+Compared are ids, texts, types, times, modes, versions and whether something supersedes it, of turns, distilled memories
+and items; and declarations. Where scopes have further fields, ids differ, and turns are compared by conversation and
+turn id. `verify` compares log with table, and table with lexical index, by the same function.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ PAGE = 500
 """Items of one page."""
 
 ITEM_TYPES = ("semantic", "procedural", "document", "state_object")
-"""Types of what is extracted from turns: listed where `types` leaves out `episodic`."""
+"""Types of items: listed where `types` leaves out `episodic`."""
 
 First = TypeVar("First")
 Second = TypeVar("Second")
@@ -32,7 +31,7 @@ Second = TypeVar("Second")
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Sorted keys that the second lacks, that it has besides, and whose values differ; `equal` counts the others."""
+    """Sorted keys missing in the second, extra in the second, and with differing values; `equal` counts the others."""
 
     missing: list[str]
     extra: list[str]
@@ -74,7 +73,7 @@ class UserListing:
         return [project["scope"] async for project in self._list("projects")]
 
     async def declared(self, scope: dict[str, str]) -> Json:
-        """Return what is declared in a scope: modes with their embedders, defaults, and names of categories."""
+        """Return the declarations of a scope: modes with their embedders, defaults, and names of categories."""
         modes = await run_command(self._memory, "list_modes", scope)
         categories = await run_command(self._memory, "list_categories", scope)
         return {
@@ -95,26 +94,26 @@ class UserListing:
 
 
 USERS_AT_ONCE = 4
-"""Users that are compared at the same time."""
+"""Users compared at the same time."""
 
 COMPARED = ("text", "type", "occurred_at", "mode", "version")
-"""Fields of a memory that are the same."""
+"""Fields of a memory that must be equal."""
 
 COMPARED_ARCHIVED = ("text", "type", "occurred_at", "mode")
-"""Those that are the same where turns were archived: of an edited one the archive has the last text alone."""
+"""The same where turns were archived: of an edited turn the archive has only the last text."""
 
 LOOKS = 5
-"""Looks at a user until a difference counts: what is written last may not be applied in both."""
+"""Checks of a user until a difference counts: the last writes may not be applied in both."""
 
 LOOK_INTERVAL_S = 1.0
 
 MAX_NAMED = 20
-"""Differences that are printed."""
+"""Maximum differences printed."""
 
 
 @dataclass(slots=True)
 class UserDifferences:
-    """Of one user: keys that the second lacks, memories that it has besides, pairs that differ, declarations."""
+    """Differences of one user: keys missing in the second, extra memories, pairs that differ, declarations."""
 
     missing: list[str]
     extra: list[Json]
@@ -134,7 +133,7 @@ def compare_memories(
 ) -> UserDifferences:
     """Compare the memories of one user by their keys. Pure.
 
-    `first_later` is the first listed again after the second: what was written to it meanwhile is no difference.
+    `first_later` is the first deployment listed again after the second: its changes meanwhile are not differences.
     """
     later = first if first_later is None else first_later
     in_both = {key: (first[key], later[key]) for key in first.keys() & later.keys()}
@@ -178,7 +177,7 @@ class Comparison:
         self.equal = 0
 
     async def compare(self, boundary: Boundary) -> None:
-        """Compare one user; a difference counts if it stays."""
+        """Compare one user; a difference counts only if it persists."""
         try:
             between = await self._look_until_alike(boundary)
         except MemoryClientError as problem:
@@ -189,7 +188,7 @@ class Comparison:
             self.differing[boundary.boundary] = between
 
     async def _look_until_alike(self, boundary: Boundary) -> UserDifferences:
-        """Compare what the first has now, at several looks: the second may be behind, and both may be written to."""
+        """Compare the current memories, several times: the second may be behind, and both may be written to."""
         first, second = [UserListing(*pair) for pair in zip(self._clients, [boundary] * 2, self._scopes, strict=True)]
         before = self._by_key(await first.memories())
         for look in range(LOOKS):
@@ -217,10 +216,10 @@ class Comparison:
         }
 
     async def _make_alike(self, between: UserDifferences) -> None:
-        """Move memories of the second deployment to the mode that they have in the first, and forget what is extra.
+        """Move memories of the second deployment to the mode that they have in the first, and forget extra ones.
 
-        Nothing that was said to the second alone: what is extra was forgotten in the first, or distilled from turns of
-        which some were.
+        Turns said only to the second stay: extra memories were forgotten in the first, or distilled from turns of which
+        some were.
         """
         for before, after in between.different:
             if before["mode"] != after["mode"]:

@@ -1,7 +1,7 @@
-"""What an operator's command needs of a deployment: its record in Kafka, a client of it, its users, and work on many.
+"""A deployment as operator commands need it: its record in Kafka, a client, its users, and work on many of them.
 
 `list_boundaries` returns every boundary that the worker has published and not withdrawn by a tombstone, in the order of
-their keys. Progress is written to standard error, so that standard output has the result alone: a bar on a terminal,
+their keys. Progress is written to standard error, so that standard output has only the result: a bar on a terminal,
 else a plain line every few seconds.
 """
 
@@ -31,7 +31,7 @@ from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
 CALL_TIMEOUT_S = 60.0
-"""Limit of a call of the client: it outlasts the restart of a worker."""
+"""Timeout of a client call: longer than the restart of a worker."""
 
 
 class NoDeployment(Exception):
@@ -39,7 +39,7 @@ class NoDeployment(Exception):
 
 
 async def deployment_at(settings: Settings) -> Settings:
-    """Return the settings with the number of partitions that the deployment was made with.
+    """Return the settings with the deployment's number of partitions.
 
     Raises NoDeployment, with what to do; Unavailable while Kafka does not answer.
     """
@@ -54,7 +54,7 @@ async def deployment_at(settings: Settings) -> Settings:
 
 
 async def read_service_record(settings: Settings) -> ServiceRecord | None:
-    """Return the record of the deployment; None if there is none. Raises Unavailable."""
+    """Return the record of the deployment; None if there is no record. Raises Unavailable."""
     values = (await read_values(settings)).get(SERVICE_KEY)
     try:
         return ServiceRecord.model_validate_json(values[-1]) if values else None
@@ -69,7 +69,7 @@ def client_of(
     timeout: float = CALL_TIMEOUT_S,
     scope: Mapping[str, str] | None = None,
 ) -> MemoryClient:
-    """Return a client of this very deployment, not yet open; `scope` is that of calls which name no other.
+    """Return a client of this deployment, not yet open; `scope` is the default of its calls.
 
     Without a `principal` it is the operator's.
     """
@@ -99,9 +99,9 @@ async def run_command(
 
 
 async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary, project: str | None) -> dict[str, str]:
-    """Return a full scope of a user: of this project, or of any for what covers all of them.
+    """Return a full scope of a user: of this project, or of any project for calls that cover all of them.
 
-    Where the scope model has further required fields, those of a stored memory are taken.
+    Further required fields of the scope model are taken from a stored memory.
     """
     scope = {**boundary.scope, "project_id": project or "default"}
     missing = [
@@ -165,11 +165,11 @@ def named_scope(*parts: str | None) -> str:
 
 
 LINE_INTERVAL_S = 5.0
-"""Between two plain lines: a log of an hour has some 700."""
+"""Interval between plain lines: a log of an hour has about 700."""
 
 
 class Progress:
-    """Counts what is done of a total; the total may grow. Used as a context manager."""
+    """Progress bar of a total, which may grow. Used as a context manager."""
 
     def __init__(self, title: str, total: int, unit: str) -> None:
         self._title, self._unit = title, unit
@@ -206,7 +206,7 @@ class Progress:
         self.advance(done - self._done)
 
     def say(self, note: str) -> None:
-        """Show a note beside the count, such as what is waited for."""
+        """Show a note after the count, such as the reason of a wait."""
         if note == self._note:
             return
         self._note = note

@@ -1,7 +1,7 @@
 """`modestream import FORMAT FILE… --user USER`: the messages of a chat export become turns of a user, each once.
 
-Enters: files of any size. Leaves: counts, and the messages that are no turns. Guaranteed: an import that is
-interrupted goes on where it was, by a journal beside the data; with `--dry-run` nothing is sent.
+Enters: files of any size. Leaves: counts, and the messages that are not turns. Guaranteed: an interrupted import
+continues where it was, by a journal in the data directory; with `--dry-run` nothing is sent.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from operations.deployment import Progress, client_of, deployment_at, named_scop
 from streams.settings import Settings
 
 SAVE_EVERY_S = 2.0
-"""Seconds of work that are repeated, and counted as duplicates, after a kill."""
+"""Seconds of work repeated after a kill, and counted as duplicates."""
 
 MAX_NAMED = 20
-"""Parts that are printed by name, those with the most messages."""
+"""Parts printed by name, those with the most messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What to import, and for which user. `mode_for` are rules such as `project:Foo=work`."""
+    """Options of an import, and its user. `mode_for` are rules such as `project:Foo=work`."""
 
     format: ExportFormat
     paths: tuple[Path, ...]
@@ -47,7 +47,7 @@ class ImportOptions:
 async def import_chats(options: ImportOptions, settings: Settings) -> int:
     """Import, or count, one file after another, and print a summary; return 0, or 1 if a message was refused.
 
-    Raises ValueError for a file that is not of the format, OSError for one that can't be read.
+    Raises ValueError for a file of another format, OSError for an unreadable one.
     """
     zone_of(options.zone)
     ModesFor(options.mode_for, options.mode)
@@ -101,10 +101,10 @@ async def _import_file(
 
 
 class _Journal:
-    """How far the import of a file is; of another file, also a later one of the same name, it is another one."""
+    """Progress of a file's import. Another file, also a later one of the same name, has separate progress."""
 
     def __init__(self, options: ImportOptions, path: Path, settings: Settings) -> None:
-        """Read what an earlier process has reached."""
+        """Read the progress of an earlier process."""
         file = path.stat()
         parts = (str(path.resolve()), str(file.st_size), str(file.st_mtime_ns), options.format, options.user)
         chosen = (options.project, options.zone, options.mode, *options.mode_for, settings.topic_prefix)
@@ -120,7 +120,7 @@ class _Journal:
             self.save()
 
     def save(self) -> None:
-        """Save the tally, at once or not at all."""
+        """Save the tally atomically."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         written = self._path.with_suffix(".new")
         written.write_bytes(orjson.dumps(self.tally.result()))
@@ -128,13 +128,13 @@ class _Journal:
         self._saved_at = time.monotonic()
 
     def close(self) -> None:
-        """Remove the file: the import is whole."""
+        """Remove the file: the import is complete."""
         self._path.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
 class _Contents:
-    """What an export has."""
+    """Contents of an export, counted."""
 
     entries: int = 0
     roles: Counter[str] = field(default_factory=Counter)
@@ -205,7 +205,7 @@ def _print_problems(problems: Iterable[Problem], refused: int) -> None:
 
 
 def _report(tally: Tally) -> int:
-    """Print what became of the messages; return 1 if any was refused."""
+    """Print the outcome of the messages; return 1 if any was refused."""
     _print_problems(tally.problems, tally.refused)
     forgotten = f", {tally.forgotten} stay forgotten" if tally.forgotten else ""
     sys.stdout.write(

@@ -1,8 +1,8 @@
 """Jobs and health of many users: `backfill`, `rebuild`, `reconcile`, `retry` and `health` of the command line.
 
-Users are worked on some at a time. Guaranteed: a user that is done is in the journal, and is left out when an
-interrupted run is repeated; the journal goes with a run in which all are done. It has one line for each finished user,
-appended and synced to the disk; a torn last line, of a process that was killed, is a user that is not done.
+Users are processed a few at a time. Guaranteed: a finished user is in the journal, and is skipped when an interrupted
+run is repeated; a complete run removes the journal. It has one line for each finished user, appended and synced to the
+disk; a torn last line, of a killed process, counts as unfinished.
 """
 
 import os
@@ -35,10 +35,10 @@ from streams.settings import Settings
 
 
 class Journal:
-    """The finished units of one run. Belongs to one process."""
+    """Journal of the finished units of one run. Belongs to one process."""
 
     def __init__(self, path: Path) -> None:
-        """Read what an earlier process has finished."""
+        """Read the units finished by an earlier process."""
         self._path = path
         keys: set[str] = set()
         for line in path.read_bytes().splitlines() if path.exists() else ():
@@ -48,16 +48,16 @@ class Journal:
         self.done: frozenset[str] = frozenset(keys)
 
     def finish(self, key: str) -> None:
-        """Record that one is done."""
+        """Record a finished unit."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
-            # In a line of its own, also behind a torn one.
+            # A separate line, also behind a torn one.
             file.write(b"\n" + orjson.dumps(key) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Remove the file: the run is whole, and the next one begins anew."""
+        """Remove the file: the run is complete, and the next one starts over."""
         self._path.unlink(missing_ok=True)
 
 
@@ -91,7 +91,7 @@ class JobTotals:
 
     @property
     def resumed_note(self) -> str:
-        """The part of a summary that tells of an earlier, interrupted run; empty without one."""
+        """Return the summary's note of an earlier, interrupted run; empty without one."""
         return f", {self.resumed} done before" if self.resumed else ""
 
 
@@ -119,7 +119,7 @@ async def run_for_each(
             totals.failures[boundary.boundary] = str(problem)
         else:
             totals.add(finished)
-            # A user whose vectors failed stays due: its next run may succeed.
+            # A user with failed vectors stays due: its next run may succeed.
             if not finished.failed:
                 journal.finish(boundary.boundary)
         progress.advance()
@@ -149,7 +149,7 @@ async def run_jobs(options: JobOptions, settings: Settings) -> int:
     settings = await deployment_at(settings)
     boundaries = await list_boundaries(settings, options.selection.users)
     selection = options.selection
-    # Tells this run from another one of the same job.
+    # Distinguishes this run from others of the same job.
     run_name = named_scope(settings.topic_prefix, options.mode, selection.project, *sorted(selection.users or ()))
     journal = Journal(settings.data_dir / "run" / f"{options.name}-{run_name}.done")
     async with client_of(settings, selection.principal) as memory:
@@ -174,12 +174,12 @@ COUNTED = ("eligible", "ready", "pending", "stale", "failed")
 """The counts of a mode."""
 
 MAX_NAMED_USERS = 20
-"""Users that are printed by name, those with the most vectors that are not ready."""
+"""Users printed by name, those with the most unready vectors."""
 
 
 @dataclass(slots=True)
 class HealthTotals:
-    """Counts over all users, and of each user that has vectors which are not ready; `deployment` is the last answer."""
+    """Counts over all users, and of each user with unready vectors; `deployment` is the last answer."""
 
     counts: Counter[str] = field(default_factory=Counter)
     behind: dict[str, Counter[str]] = field(default_factory=dict)

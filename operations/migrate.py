@@ -1,7 +1,7 @@
 """Move a deployment to other settings: copy its logs to another prefix, while it serves.
 
-Enters: the settings of the deployment, and what is to change. Leaves: a deployment with the new prefix that has the
-same memories with the same ids, once its own worker has read the logs. Run again, it goes on where it was.
+Enters: the settings of the deployment, and the changes. Leaves: a deployment with the new prefix that has the same
+memories with the same ids, once its own worker has read the logs. Run again, it continues where it was.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ COUNTED = (
 
 
 LATE_S = 10.0
-"""Seconds after a switch until the former logs are looked at once more."""
+"""Seconds after a switch until the former logs are checked once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrateOptions:
-    """What the new deployment is to have; None: as the former one."""
+    """Settings of the new deployment; None: as the former one."""
 
     to: str
     partitions: int | None = None
@@ -75,9 +75,9 @@ class MigrateOptions:
         return target
 
     def successor(self, source: Settings, recorded: Successor | None) -> Settings:
-        """Return the settings of the deployment that has replaced the former one, of which that says `found`.
+        """Return the settings of the former deployment's successor, which its record names as `found`.
 
-        Its partitions are not known by them. Raises NotSwitched if nothing has, or another one than is named.
+        They lack its partitions. Raises NotSwitched without a successor, or with another one than named.
         """
         if recorded is None or not recorded.serves:
             raise NotSwitched(f"{source.topic_prefix} is not replaced by {self.to}: --switch does that")
@@ -93,7 +93,7 @@ class MigrateOptions:
         return target
 
     def check_complete(self, report: CopyReport) -> None:
-        """Raise NotSwitched if the new deployment lacks records, unless it is not to be compared."""
+        """Raise NotSwitched if the new deployment lacks records, unless comparison is off."""
         if report.lost and self.compare:
             raise NotSwitched(
                 f"the new deployment did not take some records, such as {report.lost[0]}; the former one stays as it"
@@ -114,7 +114,7 @@ class CopyRun:
     report: CopyReport = field(default_factory=CopyReport)
 
     async def to(self, target: LogTarget, progress: Progress) -> CopyReport:
-        """Copy until nothing is left, or until it is cancelled."""
+        """Copy until nothing is left, or until cancelled."""
         position = CopyPosition.load(self.path)
         copier = Copier(
             self.source,
@@ -131,13 +131,13 @@ class CopyRun:
 
 
 async def migrate(options: MigrateOptions, settings: Settings) -> int:
-    """Copy, compare, switch or say how to; return 0, or 1 if the deployments differ or a command was refused."""
+    """Copy, compare, and switch or print how to; return 0, or 1 if the deployments differ or a command was refused."""
     source = await deployment_at(settings)
     if options.drop:
         target = await deployment_at(options.successor(source, await read_successor(source)))
 
         async def copy_rest() -> None:
-            """Copy what clients still wrote to a deployment that was replaced. Raises NotSwitched for a loss."""
+            """Copy records that clients still wrote to a replaced deployment. Raises NotSwitched for a loss."""
             async with open_logs(source) as logs:
                 options.check_complete(await _copy(await _run_of(logs, source, target), options, target))
 
@@ -150,7 +150,7 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
         run.follow = options.follow and (is_switched or not options.switch)
         report = await _copy(run, options, target)
         if options.dry_run or is_switched:
-            # What is written to the successor since is no difference.
+            # Later records of the successor are not differences.
             return 0
         if options.switch:
             options.check_complete(report)
@@ -166,11 +166,11 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
 
 
 async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRun:
-    """Return the copy of what a deployment's logs have and its successor does not."""
-    sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
+    """Return a copy of the records that a deployment's successor lacks."""
+    sys.stderr.write(f"reading the forgotten memories of {source.topic_prefix}\n")
     outcome = await logs.outcome()
     builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
-    # With other scope fields all ids are others: the outcome can't be compared.
+    # With other scope fields all ids change: the outcome can't be compared.
     is_comparable = set(source.scope_model.model_fields) == set(target.scope_model.model_fields)
     return CopyRun("migrate", logs, builder, outcome if is_comparable else NOTHING, position_file(source, target))
 
@@ -178,9 +178,9 @@ async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRu
 async def _compare(
     run: CopyRun, options: MigrateOptions, source: Settings, target: Settings, compared: Sequence[str]
 ) -> bool:
-    """Compare, and copy on meanwhile, as what is compared is written to; return True if both are alike."""
+    """Compare, and keep copying meanwhile, as both are written to; return True if both are alike."""
     if tuple(source.scope_model.boundary_fields) != tuple(target.scope_model.boundary_fields):
-        sys.stderr.write("not compared: the boundary is another one\n")
+        sys.stderr.write("not compared: the boundary fields differ\n")
         return True
     following = asyncio.create_task(_copy(replace(run, report=CopyReport(), follow=True), options, target))
     try:
@@ -188,13 +188,13 @@ async def _compare(
             source, target, options.principal, mend=options.mend, forgotten=run.builder.forgotten, compared=compared
         )
     finally:
-        # As if it were killed: the next copy looks for what this one has written.
+        # As if killed: the next copy looks for the records written by this one.
         following.cancel()
         await asyncio.wait({following})
 
 
 async def _switch(run: CopyRun, options: MigrateOptions, source: Settings, target: Settings) -> None:
-    """Switch, then copy what programs without a gateway still write to the former deployment."""
+    """Switch, then copy records that programs without a gateway still write to the former deployment."""
 
     async def copy() -> None:
         options.check_complete(await _copy(replace(run, report=CopyReport()), options, target, until_applied=True))
@@ -206,7 +206,7 @@ async def _switch(run: CopyRun, options: MigrateOptions, source: Settings, targe
 
 
 async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, until_applied: bool = False) -> CopyReport:
-    """Copy what is new, print what that was, and return it."""
+    """Copy and print the new records, and return the result."""
     with Progress(run.title, 0, "records") as progress:
         if options.dry_run:
             copier = Copier(
@@ -259,11 +259,11 @@ class DryTarget:
         self.partitions = partitions
 
     async def ends(self) -> Positions:
-        """Return no place: nothing is written."""
+        """Return an empty mapping: nothing is written."""
         return {}
 
     async def copied_since(self, _since: Positions) -> frozenset[CopiedRecord]:
-        """Return none."""
+        """Return nothing."""
         return frozenset()
 
     async def write(self, entry: Entry) -> int:
@@ -288,7 +288,7 @@ class DryTarget:
         """Return at once."""
 
     async def revision_keys(self) -> frozenset[bytes | None]:
-        """Return none."""
+        """Return nothing."""
         return frozenset()
 
     async def set_revision(self, _revision: Record) -> None:

@@ -22,26 +22,26 @@ TIMEOUT_S = 30.0
 
 
 def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs."""
+    """Add the subcommands."""
     verbs = parser.add_subparsers(required=True, metavar="VERB", dest="verb")
     show = verbs.add_parser("show", help="every step, with its contract and settings, as JSON")
     show.add_argument("--revision", type=int, help="an earlier revision")
     edit = verbs.add_parser("edit", help="apply the edits of a JSON file, all or none")
     edit.add_argument("file", type=Path, help='{"edits": […], "note": …}; docs/pipelines.md')
-    edit.add_argument("--note", help="why; it is kept with the revision")
-    edit.add_argument("--expected-revision", type=int, help="refuse unless this revision counts now")
+    edit.add_argument("--note", help="the reason, stored with the revision")
+    edit.add_argument("--expected-revision", type=int, help="refuse unless this revision is current")
     edit.add_argument("--dry-run", action="store_true", help="check, and change nothing")
     revisions = verbs.add_parser("revisions", help="the last revisions, latest first")
     revisions.add_argument("--limit", type=int, default=50, help="(%(default)s)")
-    rollback = verbs.add_parser("rollback", help="make an earlier revision count again")
+    rollback = verbs.add_parser("rollback", help="restore an earlier revision")
     rollback.add_argument("revision", type=int)
-    rollback.add_argument("--note", help="why; it is kept with the revision")
+    rollback.add_argument("--note", help="the reason, stored with the revision")
     for verb in (show, edit, revisions, rollback):
-        verb.add_argument("--principal", help=f"whose grants count where the deployment has a policy ({OPERATOR})")
+        verb.add_argument("--principal", help=f"the caller, where the deployment has a file of grants ({OPERATOR})")
 
 
 def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int:
-    """Carry a verb out; return the exit code."""
+    """Run a subcommand; return the exit code."""
     try:
         name, arguments = _command_of(options)
     except (OSError, ValueError) as problem:
@@ -63,7 +63,7 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
 
 
 def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Return a command and its arguments. Raises OSError or ValueError for a file of edits that can't be read."""
+    """Return a command and its arguments. Raises OSError or ValueError for an unreadable file of edits."""
     if options.verb == "show":
         return "get_pipeline", _without_none(revision=options.revision)
     if options.verb == "revisions":

@@ -1,9 +1,9 @@
-"""Let gateways send to the deployment that replaces theirs, and delete what it has replaced.
+"""Switch gateways to a new deployment, and delete the one it replaces.
 
 Gateways are those of HTTP and `python -m streams mcp`. Other clients follow nothing: operators give them the prefix.
-Guaranteed: between the last record that a gateway sends to the former deployment and the first that it sends to the
-successor, everything is copied and applied. Killed on its way, it leaves gateways that wait for at most a minute and
-then send to the former deployment as before; the same command continues.
+Guaranteed: between a gateway's last record to the former deployment and its first to the successor, everything is
+copied and applied. If the command is killed, gateways wait for at most a minute and then send to the former deployment
+again; the same command continues.
 """
 
 import asyncio
@@ -17,21 +17,20 @@ from streams.settings import Settings
 from streams.topics import group_id
 
 GATEWAYS_PAUSED_S = 5.0
-"""Seconds after which every gateway sends nothing more: they read the record within one, and what they have under way
-may take two more."""
+"""Seconds after which no gateway sends: they read the record within one, and records in flight may take two more."""
 
 COPY_TIMEOUT_S = PAUSE_S - 15
 """Limit of the pause: gateways count it from the record's time, and wait longer."""
 
 WORKERS_GONE_S = 20.0
-"""Seconds to wait for the end of workers: Kafka knows one that was stopped until its session of 12 s ends."""
+"""Seconds to wait for the end of workers: Kafka keeps a stopped one until its session of 12 s ends."""
 
 Copy = Callable[[], Awaitable[None]]
-"""Copies what is new, and returns when it is applied."""
+"""Copies the new records, and returns when they are applied."""
 
 
 class NotSwitched(Exception):
-    """The former deployment serves on, with the reason."""
+    """The former deployment keeps serving, for this reason."""
 
 
 async def switch(source: Settings, target: Settings, copy: Copy) -> None:
@@ -56,7 +55,7 @@ async def switch(source: Settings, target: Settings, copy: Copy) -> None:
 
 
 async def is_replaced(source: Settings, target: Settings) -> bool:
-    """True if gateways send to the target already. Raises NotSwitched if they send to another one, Unavailable."""
+    """True if gateways already send to the target. Raises NotSwitched if they send to another one, Unavailable."""
     return check_replaced(source, target, await read_successor(source))
 
 
@@ -79,16 +78,16 @@ def check_replaced(source: Settings, target: Settings, successor: Successor | No
 
 
 async def drop(source: Settings, target: Settings, copy: Copy) -> int:
-    """Copy what is new, and delete the topics of a deployment that the target replaces but the one that says so.
+    """Copy the new records, and delete all topics of a replaced deployment except the one that names its successor.
 
-    Return their number. Raises NotSwitched if a worker of it runs, and what `copy` raises: then nothing is deleted.
+    Return their number. Raises NotSwitched if a worker of it runs, and errors of `copy`: then nothing is deleted.
     """
     await _until_without_workers(source)
     successor = await read_successor(source)
-    # A deletion that was begun may have deleted some logs.
+    # An earlier deletion may have removed some logs.
     if successor is None or successor.state != "dropped":
         await copy()
-    # Before: a worker that starts now would create the topics again.
+    # First: a worker that starts now would create the topics again.
     await _tell(source, target, "dropped")
     deleted = await delete_topics(source, await topics_of_deployment(source))
     sys.stdout.write(f"deleted {deleted} topics of {source.topic_prefix}; its data directory may go too\n")
@@ -96,7 +95,7 @@ async def drop(source: Settings, target: Settings, copy: Copy) -> int:
 
 
 async def _until_without_workers(source: Settings) -> None:
-    """Wait until no worker is left. Raises NotSwitched, where one runs on."""
+    """Wait until no worker is left. Raises NotSwitched if one keeps running."""
     try:
         async with asyncio.timeout(WORKERS_GONE_S):
             while await hosts_of_members(source, group_id(source)):  # noqa: ASYNC110 - Kafka tells of no end

@@ -1,8 +1,8 @@
-"""Compare log, table, lexical index and vectors of users; with `--fix` mend what can be mended.
+"""Compare log, table, lexical index and vectors of users; with `--fix` repair them where possible.
 
-One partition after another: its turns and its rows are read from Kafka, its users are then looked at through the
-service: the words by a list, the vectors by the job `verify`. What the log has and the table lacks is published again
-as the original record, so that ids stay.
+Partition by partition: turns and rows are read from Kafka, users are then checked through the service: words by a list,
+vectors by the job `verify`. Turns of the log that the table lacks are published again as the original records, so that
+ids stay.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class LoggedTurn:
 
 
 class LoggedTurns:
-    """The turns of one partition's log, as far as they were accepted."""
+    """The accepted turns of one partition's log."""
 
     def __init__(
         self, kinds: Mapping[str, type[Turn]], partitions: int, dead: Collection[DeadPlace], boundaries: Collection[str]
@@ -75,7 +75,7 @@ class LoggedTurns:
         self.turns: dict[str, LoggedTurn] = {}
 
     def take(self, record: Record) -> None:
-        """Take the next record; one that was refused or lies in another partition is none of it."""
+        """Take the next record; refused and misplaced ones are ignored."""
         origin = original_record(record)
         if (origin.partition, origin.offset) in self._dead:
             return
@@ -91,7 +91,7 @@ class LoggedTurns:
 
 
 class StoredRow(BaseModel):
-    """What is read of a row of the table."""
+    """The compared fields of a row."""
 
     boundary: str
     origin: Origin = "said"
@@ -132,8 +132,8 @@ class StoredRows:
 def find_gaps(logged: LoggedTurns, stored: StoredRows, boundary: str, end: int) -> Differences:
     """Compare log and table of a boundary; `end` is the offset up to which the log was read. Pure.
 
-    A tombstone is no gap: the turn was forgotten, or replaced. `extra` are rows whose turns the log does not have (any
-    more): a retention time has removed them, or a log was lost; nothing can be done about them.
+    A tombstone is not a gap: the turn was forgotten, or replaced. `extra` are rows whose turns the log no longer has,
+    because of a retention time or a lost log; they can't be repaired.
     """
     turns = {
         memory_id: turn
@@ -149,30 +149,30 @@ def find_gaps(logged: LoggedTurns, stored: StoredRows, boundary: str, end: int) 
 
 
 MENDED_BY_LOG = ("table_missing", "table_different")
-"""Mended by publishing the original record again."""
+"""Fixed by publishing the original record again."""
 
 MENDED_BY_JOBS = ("vectors_missing", "vectors_orphaned", "stale", "pending", "failed")
-"""Mended by `reconcile` and `retry_failed`."""
+"""Fixed by `reconcile` and `retry_failed`."""
 
 MENDED_BY_RESTART = ("words_missing", "words_orphaned")
-"""Mended by a start without the folder `words`, which is made again from the table."""
+"""Fixed by a start without the folder `words`, which is rebuilt from the table."""
 
 GAPS = (*MENDED_BY_LOG, *MENDED_BY_RESTART, *MENDED_BY_JOBS)
-"""All that is amiss; `pending` may be under way."""
+"""All kinds of differences; `pending` may be in progress."""
 
 MAX_EXAMPLES = 20
 
 
 @dataclass(slots=True)
 class Findings:
-    """Counts by name, and some ids of each; `checked` has what was looked at."""
+    """Counts by name, and some ids of each; `checked` counts the memories examined."""
 
     checked: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, name: str, ids: Sequence[str], count: int | None = None) -> None:
-        """Count these, of which `ids` may be a part only."""
+        """Count these; `ids` may be incomplete."""
         number = len(ids) if count is None else count
         if number:
             self.counts[name] += number
@@ -186,24 +186,24 @@ class Findings:
             self.note(name, other.examples.get(name, []), number)
 
     def amiss(self, names: Sequence[str] = GAPS) -> int:
-        """Count what is amiss."""
+        """Count what is wrong."""
         return sum(self.counts[name] for name in names)
 
 
 JOB_TIMEOUT_S = 3600.0
-"""Limit of a job of one user."""
+"""Time limit of one user's job."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserVerification:
-    """Looks at one user through the service."""
+    """Checks one user through the service."""
 
     memory: MemoryClient
     settings: Settings
     boundary: Boundary
 
     async def look(self, view: "PartitionView") -> Findings:
-        """Return what is amiss: log against table, table against words, words against vectors."""
+        """Return the differences: log against table, table against words, words against vectors."""
         findings = Findings()
         listing = UserListing(self.memory, self.boundary, self.settings.scope_model)
         listed = {memory["memory_id"]: memory for memory in await listing.memories()}
@@ -231,7 +231,7 @@ class UserVerification:
         return await run_command(self.memory, name, scope, {"all_projects": True}, timeout=JOB_TIMEOUT_S)
 
     async def _exists(self, listing: UserListing, memory_id: str) -> bool:
-        """True if a memory that is not listed is there all the same: it was not forgotten meanwhile."""
+        """True if an unlisted memory exists: it was not forgotten meanwhile."""
         for scope in await listing.scopes():
             try:
                 await run_command(self.memory, "get_memory", scope, {"memory_id": memory_id})
@@ -244,7 +244,7 @@ class UserVerification:
 
 
 APPLIED_POLL_S = 0.5
-"""Between two looks whether the worker has applied the turns that were read."""
+"""Interval between checks whether the worker has applied the turns read."""
 
 
 @dataclass(slots=True)
@@ -277,7 +277,7 @@ class Verifier:
     turns: ArchivedLog
     memory: MemoryClient
     target: KafkaTarget | None
-    """Where original records are published again; None: nothing is mended."""
+    """Target of republished original records; None: nothing is fixed."""
     at_once: int
     progress: Progress
     dead: frozenset[DeadPlace] = frozenset()
@@ -324,7 +324,7 @@ class Verifier:
         kinds = input_channels(topics, self.settings.scope_model).turns.kinds
         logged = LoggedTurns(kinds, self.settings.partitions, self.dead, boundaries)
         end = await self.turns.read_through(partition, logged.take)
-        # Afterwards: what is applied is in the changelog, so that no turn seems to be missing.
+        # Afterwards: applied turns are in the changelog then, so none seems to be missing.
         await self._until_applied(topics.turns, partition, end)
         stored = StoredRows(boundaries)
         await self.reader.read_through((changelog(self.settings, "memories"), partition), stored.take)
@@ -339,7 +339,7 @@ class Verifier:
 
 
 async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
-    """Verify users, print what was found, and return 0 if nothing is amiss, else 1."""
+    """Verify users, print the result, and return 0 if nothing is wrong, else 1."""
     settings = await deployment_at(settings)
     boundaries = await list_boundaries(settings, selection.users)
     topics = topics_with_prefix(settings.topic_prefix)
@@ -368,7 +368,7 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
 
 
 async def _dead_turns(reader: LogReader, settings: Settings) -> frozenset[DeadPlace]:
-    """Return the places of the turns that became dead letters."""
+    """Return the places of turns that became dead letters."""
     topics = topics_with_prefix(settings.topic_prefix)
     places: set[DeadPlace] = set()
 
@@ -386,7 +386,7 @@ def _print(verifier: Verifier, users: int) -> None:
     found = verifier.found
     checked = ", ".join(f"{number} {name}" for name, number in found.checked.items())
     amiss = ", ".join(f"{found.counts[name]} {name}" for name in (*GAPS, "unlogged") if found.counts[name])
-    sys.stdout.write(f"verify: {users} users, {checked}; {amiss or 'all alike'}; {verifier.mended} mended\n")
+    sys.stdout.write(f"verify: {users} users, {checked}; {amiss or 'all alike'}; {verifier.mended} fixed\n")
     for name, ids in found.examples.items():
         sys.stderr.write(f"{name}: {' '.join(ids)}\n")
     for user, reason in verifier.failures.items():

@@ -57,7 +57,7 @@ def _end_with_reader() -> NoReturn:
     os._exit(1)  # pragma: no cover
 
 
-AT_BROKER = "The broker is that of MODESTREAM_BROKER (kafka://127.0.0.1:9092 without it)."
+AT_BROKER = "MODESTREAM_BROKER names the broker (kafka://127.0.0.1:9092 without it)."
 """Ends the help of a command that connects to a broker."""
 
 
@@ -72,7 +72,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     up.add_argument(
         "--http-port", type=int, help="the gateway's port (that of GATEWAY_BIND; 8080, or a free one; 0: a free one)"
     )
-    up.add_argument("--fetch", action="store_true", help="fetch Kafka, which a first start needs, and end")
+    up.add_argument("--fetch", action="store_true", help="fetch Kafka for the first start, and end")
     up.add_argument("--workers", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     up.set_defaults(run=_up)
     worker = commands.add_parser("worker", help="one worker, or several, against a running broker", epilog=AT_BROKER)
@@ -87,16 +87,16 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
         "remember", help="store a text as a turn of a user; print its memory's id and mode", epilog=AT_BROKER
     )
     remember.add_argument("text")
-    remember.add_argument("--user", required=True, help="whose memory it is")
+    remember.add_argument("--user", required=True, help="the memory's user")
     remember.add_argument("--conversation", default="default", help="the turn's conversation (%(default)s)")
     remember.set_defaults(run=_remember)
     ask = commands.add_parser(
         "ask", help="have the language model answer a question from a user's memory", epilog=AT_BROKER
     )
     ask.add_argument("question")
-    ask.add_argument("--user", required=True, help="whose memory answers")
-    ask.add_argument("--conversation", default="default", help="where question and answer belong (%(default)s)")
-    ask.add_argument("--no-store", action="store_true", help="question and answer do not become turns")
+    ask.add_argument("--user", required=True, help="the user whose memory answers")
+    ask.add_argument("--conversation", default="default", help="the conversation of question and answer (%(default)s)")
+    ask.add_argument("--no-store", action="store_true", help="do not store question and answer as turns")
     ask.set_defaults(run=_ask)
     key = commands.add_parser("key", help="keys of the gateway")
     _add_key_commands(key)
@@ -135,13 +135,13 @@ def _number_of_workers(settings: Settings) -> Callable[[str], int]:
 OPERATIONS = {
     "backfill": "make the vectors that are missing or outdated, for users of the whole deployment",
     "rebuild": "make all vectors again",
-    "reconcile": "make what the vector index lacks, and remove what it should not have",
+    "reconcile": "add missing vectors, and remove orphaned ones",
     "retry": "make the vectors that failed",
     "change-model": "give a mode another embedder, for users of the whole deployment",
     "health": "the state of the vectors of users, summed up",
     "verify": "compare log, table, lexical index and vectors, and mend them",
     "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",
-    "backup": "write the logs into files, what is new since the last time",
+    "backup": "write the logs into files, only records since the last time",
     "restore": "write the logs of a backup into an empty deployment",
     "import": "store the messages of a chat export as turns of a user, each once",
 }

@@ -33,7 +33,7 @@ class Meters:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        info = Gauge("modestream_info", "1, with what runs.", ["version", "release"], registry=registry)
+        info = Gauge("modestream_info", "Running version and release.", ["version", "release"], registry=registry)
         info.labels(VERSION, str(RELEASE)).set(1)
         self.requests = Counter(
             "modestream_gateway_requests",

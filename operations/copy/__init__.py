@@ -1,1 +1,1 @@
-"""The logs of a deployment copied into another one: what is read, in which order, and how it is written."""
+"""Copying the logs of a deployment into another one: sources, order, target."""

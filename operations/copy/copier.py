@@ -2,11 +2,11 @@
 
 Guaranteed:
 - The records of one boundary are written in the order of their logs, and between logs in the order of their times
-  (`PartitionLogs`). A command is written when all turns before it are applied, and what follows it when it has taken
-  effect; a trigger of a consolidation moreover when the vectors before it are made.
-- A record is written once, also when this process is killed at any moment: a copied record names its origin, and a
-  run that continues looks in the target for what was written since the position was last saved. The file of the
-  position may be behind what is written, and may be lost: the target says what was copied, only slower.
+  (`PartitionLogs`). A command is written when all turns before it are applied, and later records when it has taken
+  effect; the trigger of a consolidation also waits for the vectors before it.
+- A record is written once, even if this process is killed at any moment: a copied record names its origin, and a
+  continued run looks in the target for records written since the position was last saved. The position file may be
+  behind, or lost: the target knows its copies, only slower.
 - A revision of the pipelines is written when all records with earlier times are applied.
 - Boundaries do not wait for each other within a batch.
 """
@@ -32,12 +32,12 @@ from streams.adapters.durable_files import write_durably
 from streams.wire.partitioning import partition_of
 
 READ_AHEAD = 500
-"""Records of a log that are read at once."""
+"""Records of one read of a log."""
 
 
 @dataclass(slots=True)
 class PartitionPosition:
-    """How far one partition is given out: the next offset by log."""
+    """The next offset to copy of each log of one partition."""
 
     offsets: dict[Log, int] = field(default_factory=dict)
 
@@ -46,9 +46,9 @@ class PartitionLogs:
     """The logs of one partition, merged.
 
     Turns, commands and triggers are three topics without a common order. Within a log the order is that of the offsets;
-    between logs the record with the earliest timestamp is next, of the first that each log has left: one with too early
-    a time comes right behind the one before it. A record is given out when it was already there at the look at the ends
-    before this one: what was written before it, in whichever log, is then known.
+    between logs the record with the earliest timestamp is next, of the first remaining one of each log: a record with
+    too early a time follows the one before it. A record is returned only if it was there at the previous look at the
+    ends: then all records written before it, in any log, are known.
     """
 
     def __init__(self, source: LogSource, partition: int, position: PartitionPosition) -> None:
@@ -63,7 +63,7 @@ class PartitionLogs:
     ) -> list[tuple[Log, Record]]:
         """Return the next records, at most `most`, up to the first that is not from before a time.
 
-        `seen_ends` are the ends at the look before, `ends` the present ones.
+        `seen_ends` are the ends at the previous look, `ends` the present ones.
         """
         taken: list[tuple[Log, Record]] = []
         while len(taken) < most:
@@ -83,7 +83,7 @@ class PartitionLogs:
         return taken
 
     async def _fill(self, log: Log, end: int) -> None:
-        """Have at least one record of a log ahead, if there is one before its end."""
+        """Read ahead at least one record of a log, if there is one before its end."""
         while not self._ahead[log] and self._read_until[log] < end:
             records, self._read_until[log] = await self._source.read(
                 (log, self._partition), self._read_until[log], READ_AHEAD
@@ -114,7 +114,7 @@ class CopyPosition:
         return self._parts.setdefault(partition, PartitionPosition())
 
     def done(self) -> int:
-        """Count the offsets that are passed."""
+        """Count the passed offsets."""
         return sum(sum(part.offsets.values()) for part in self._parts.values())
 
     def offsets(self) -> Positions:
@@ -133,7 +133,7 @@ class CopyPosition:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the file; the beginning if there is none, or none that can be read."""
+        """Read the file; the beginning if the file is missing or unreadable."""
         position = cls()
         try:
             stored = _Stored.model_validate_json(path.read_bytes())
@@ -152,29 +152,29 @@ BATCH_SIZE = 500
 """Records of one partition between two saved positions."""
 
 BOUNDARIES_AT_ONCE = 32
-"""Boundaries that are copied at the same time."""
+"""Boundaries copied at the same time."""
 
 TURNS_AT_ONCE = 100
-"""Turns of one boundary that are handed to the producer before the first is acknowledged."""
+"""Turns of one boundary handed to the producer before the first is acknowledged."""
 
 NOTHING = Outcome()
-"""The outcome of logs of which nothing is known."""
+"""The outcome before any log is read."""
 
 MAX_NAMED_REFUSALS = 20
-"""Refused commands that are told by their place; more are counted."""
+"""Refused commands listed by their place; more are counted."""
 
 NEARLY_S = 2.0
-"""A copy ends when what was there at one moment is copied within this time: as little is left."""
+"""A copy ends when it copies everything that was there at one moment within this time: little is left then."""
 
 END_POLL_INTERVAL_S = 0.2
-"""Between two looks at the ends of the logs, when all that was known is copied."""
+"""Interval between checks of the ends of the logs, when all known records are copied."""
 
 
 @dataclass(slots=True)
 class CopyReport:
-    """What was done: `counts` by log, and of what was left out by reason; some of the refused commands.
+    """Result of a copy: `counts` by log, and of skipped records by reason; some of the refused commands.
 
-    `lost`: some of the records that the target lacks for a reason of its own, of all runs of this copy.
+    `lost`: some of the records that the target can't take, over all runs of this copy.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -182,12 +182,12 @@ class CopyReport:
     lost: list[str] = field(default_factory=list)
 
     def refused(self, entry: Entry, why: str) -> None:
-        """Count a command that the target refused by what it says, as the source has."""
+        """Count a command that the target refused for its content, as the source has."""
         self.counts["refused"] += 1
         self._name(self.refusals, entry, why)
 
     def lose(self, entry: Entry, problem: MemoryServiceError) -> None:
-        """Count a record that the target can't take, or can't carry out."""
+        """Count a record that the target can't take, or can't execute."""
         self.counts["lost"] += 1
         self._name(self.lost, entry, f"{problem.code}: {problem.message}")
 
@@ -211,9 +211,9 @@ class Copier:
         saved: Callable[[CopyPosition], None] = lambda _: None,
         advanced: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> None:
-        """`outcome` is what the source's logs have led to.
+        """`outcome` is the state of the source's logs.
 
-        `saved` stores the position after each batch; `advanced` gets the records done and in all.
+        `saved` stores the position after each batch; `advanced` gets the records done and the total.
         """
         self._outcome = outcome
         self._source, self._target, self._builder = source, target, builder
@@ -223,20 +223,20 @@ class Copier:
         self._written: set[CopiedRecord] = set()
         self._floor: Positions = {}
         self._last_turn: dict[str, int] = {}
-        # Saved with the position: a later run does not come back to them.
+        # Saved with the position: a later run does not retry them.
         self.report = CopyReport(lost=position.lost)
 
     async def resume(self) -> None:
-        """Find what was copied since the position was saved, and wait until it has taken effect.
+        """Find the records copied since the position was saved, and wait until they have taken effect.
 
-        Raises ValueError for a target with turns of others, which might be mixed up.
+        Raises ValueError for a target with other turns, which might be mixed up.
         """
         self._written = set(await self._target.copied_since(self._position.target_ends))
         self._floor = await self._target.ends()
         is_continued = bool(self._written or self._position.target_ends)
         if not is_continued and any(end for (log, _), end in self._floor.items() if log == "turns"):
             raise ValueError("the new prefix has turns already that were not copied: choose another one")
-        # Commands that follow may name the memories of turns that an earlier process has copied.
+        # Later commands may name memories of turns copied by an earlier process.
         for number in range(self._source.partitions if self._builder.changes_ids else 0):
             offset, end = 0, self._position.part(number).offsets.get("turns", 0)
             while offset < end:
@@ -247,14 +247,14 @@ class Copier:
             await self._target.wait_settled()
 
     async def run(self, *, follow: bool = False) -> None:
-        """Copy until what is left was written in the last seconds; with `follow` go on until cancelled."""
+        """Copy until only records of the last seconds are left; with `follow` continue until cancelled."""
         seen_ends, ends = await self._source.ends(), await self._source.ends()
         goal, began = ends, time.monotonic()
         while True:
             written = await self._target.revision_keys()
             for revision in [candidate for candidate in await self._source.revisions() if candidate.key not in written]:
                 await self._copy(seen_ends, ends, revision.timestamp_ms)
-                # What was written before it is prepared by the former revision.
+                # Earlier records are prepared by the former revision.
                 await self._target.wait_settled(turns=True)
                 await self._target.set_revision(revision)
                 self.report.counts["revisions"] += 1
@@ -262,7 +262,7 @@ class Copier:
             if not follow and all(seen_ends[place] >= end for place, end in goal.items()):
                 if seen_ends == ends or time.monotonic() - began < NEARLY_S:
                     return
-                # While it is written to, the end is never reached.
+                # While the log is written to, its end is never reached.
                 goal, began = ends, time.monotonic()
             if seen_ends == ends:
                 await asyncio.sleep(END_POLL_INTERVAL_S)
@@ -315,7 +315,7 @@ class Copier:
                 self.report.lose(entry, problem)
                 return -1
 
-        # Tasks begin in the order of their creation, and the target writes the records of one key in that order.
+        # Tasks start in the order of their creation, and the target writes the records of one key in that order.
         offsets = await asyncio.gather(*map(write, turns))
         self._last_turn[turns[-1].boundary] = max(offsets)
         written = [turn for turn, offset in zip(turns, offsets, strict=True) if offset >= 0]
@@ -337,9 +337,9 @@ class Copier:
         await self._keep_distilled(entry)
 
     async def _keep_distilled(self, entry: Entry) -> None:
-        """Forget what a trigger has distilled, and the source does not have: a source of it was forgotten since.
+        """Forget distilled memories that exist only in the target: one of their turns was forgotten later.
 
-        Only of triggers that the source had carried out when its outcome was read.
+        Only those of triggers that the source had executed when its outcome was read.
         """
         log, partition, offset = entry.origin
         if log == "consolidate" and offset < self._outcome.consolidated.get(partition, 0):
@@ -347,7 +347,7 @@ class Copier:
             self.report.counts["distilled of forgotten ones"] += extra
 
     async def _wait_applied(self, entry: Entry) -> None:
-        """Wait until the boundary's turns before this one are applied; of an earlier process, all of its partition."""
+        """Wait until the boundary's earlier turns are applied, all of the partition's if another process wrote them."""
         partition = partition_of(entry.boundary.encode(), self._target.partitions)
         earlier = self._floor.get(("turns", partition), 0) - 1
         offset = self._last_turn.pop(entry.boundary, earlier)

@@ -1,8 +1,8 @@
-"""Decide what of a log is copied, and as what. Pure.
+"""Decide which records of a log are copied, and their form in the target. Pure.
 
-Enters: a record as it lies in a log, and which memories were forgotten. Leaves: the entry to write, or why it is left
-out. Guaranteed: a turn keeps its memory id, its text, its time and its headers. A forgotten turn keeps its identity, so
-that it stays forgotten, and nothing of what was said.
+Enters: a record of a log, and the forgotten memories. Leaves: the entry to write, or why it is left out. Guaranteed: a
+turn keeps its memory id, its text, its time and its headers. A forgotten turn keeps its identity, so that it stays
+forgotten, but not its text.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,7 +30,7 @@ from streams.wire.partitioning import MOVED_FROM, partition_of
 from streams.wire.reply_address import DIALECTS
 
 COPIED_FROM = "modestream_copied_from"
-"""Header of a copied record: `partition:offset` in the log that it was copied from."""
+"""Header of a copied record: its `partition:offset` in the source's log."""
 
 LEFT_OUT_HEADERS = frozenset(
     {
@@ -40,11 +40,11 @@ LEFT_OUT_HEADERS = frozenset(
         *(name for dialect in DIALECTS for name in (dialect.topic, dialect.correlation, dialect.partition)),
     }
 )
-"""Headers of the first delivery: an answer was sent then."""
+"""Headers of the first delivery, which was already answered."""
 
 DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS, REPORT_IMPORT.name})
-"""Commands that are not copied: they change nothing, or what is made again from the logs. Edits of pipelines have led
-to revisions, which are copied themselves."""
+"""Commands that are not copied: they change nothing, or only data rebuilt from the logs. Edits of pipelines are copied
+as revisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class EntryBuilder:
         self.forgotten = forgotten
         self.changes_ids = set(source_scope.model_fields) != set(target_scope.model_fields)
         self._moved_ids: dict[str, str] = {}
-        """Where scopes get further fields: the new ids of the turns that were seen."""
+        """Where scopes get further fields: the new ids of the turns read so far."""
 
     def build(self, log: Log, record: Record) -> Entry | LeftOut:
         """Return the entry of a record, or why it is left out."""
@@ -105,7 +105,7 @@ class EntryBuilder:
         return entry if own is None else replace(entry, value=_changed(record, own, self._move_ids))
 
     def _turn(self, entry: Entry, turn: Turn, record: Record, scope: Scope | None) -> Entry:
-        """Return the entry of a turn; `scope` is the new one, if it changes."""
+        """Return the entry of a turn; `scope` is the new scope, if it changes."""
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         if scope is not None:
             new_id = derive_memory_id(scope.model_dump(), turn.conversation_id, identity.turn_id)
@@ -118,7 +118,7 @@ class EntryBuilder:
             return replace(entry, value=value, is_forgotten=True)
         if scope is None:
             return entry
-        # A turn id is derived from the scope, too: the former one stays.
+        # A derived turn id contains the scope: keep the former one.
         return replace(entry, value=_changed(record, scope, lambda value: value.update(turn_id=identity.turn_id)))
 
     def _move_ids(self, command: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _changed(record: Record, scope: Scope, change: Callable[[dict[str, Any]], No
 
 
 def copied_record(log: Log, record: Record) -> CopiedRecord | None:
-    """Return what a record of a target says that it is a copy of; None for one that says nothing."""
+    """Return the origin that a record of a target names; None if it names no origin."""
     header = record.header(COPIED_FROM)
     if header is None:
         return None

@@ -1,8 +1,8 @@
-"""The logs of a deployment in Kafka, as they are read; that of turns as if nothing had been archived.
+"""The logs of a deployment in Kafka; the log of turns reads as if nothing had been archived.
 
-Enters: the topics `turns` and `archive`. Leaves: turns in the order of their offsets, those of the archive with the
-place, time, key and headers that they had. Guaranteed: a turn that the worker archives and deletes while it is read is
-read from the archive; of a turn with several records the archive has the last of those that were archived.
+Enters: the topics `turns` and `archive`. Leaves: turns in the order of their offsets; archived ones with their original
+place, time, key and headers. Guaranteed: a turn that the worker archives and deletes during the read is read from the
+archive; for a turn with several archived records, the last one.
 """
 
 from array import array
@@ -41,14 +41,14 @@ class TopicsReader(Protocol):
 
 
 class Archived(NamedTuple):
-    """The offsets of a turn in the log, where it was, and in the archive."""
+    """Offsets of a turn: in the log originally, and in the archive."""
 
     turn: int
     place: int
 
 
 class ArchivedPartition:
-    """Where the archive has the turns of one partition: 16 bytes each."""
+    """Archive positions of the turns of one partition: 16 bytes each."""
 
     def __init__(self, turns: Iterable[Archived]) -> None:
         ordered = sorted(turns)
@@ -87,7 +87,7 @@ class ArchivedLog:
         return any([await self._reader.begin((self._topics.turns, partition)) > 0 for partition in partitions])
 
     async def read_through(self, partition: int, take: Callable[[Record], None], page: int = 1000) -> int:
-        """Call `take` with all turns that are there, keep none, and return the end of the log."""
+        """Call `take` with all present turns, keep none, and return the end of the log."""
         end = (await self._reader.ends())[self._topics.turns, partition]
         offset = 0
         while offset < end:
@@ -102,7 +102,7 @@ class ArchivedLog:
         return self._begins[partition]
 
     async def _has_moved(self, partition: int, offset: int) -> bool:
-        """True if turns at this offset were deleted since the beginning of the log was asked for."""
+        """True if turns at this offset were deleted since the start of the log was last read."""
         begin = await self._reader.begin((self._topics.turns, partition))
         has_moved = begin > max(offset, self._begins[partition])
         if has_moved:
@@ -124,9 +124,9 @@ class ArchivedLog:
         return records, after
 
     async def _read_run(self, partition: int, wanted: Sequence[Archived]) -> tuple[list[Record], int]:
-        """Read turns that lie in their order in the archive; return them, and how many of `wanted` are passed.
+        """Read turns that are in order in the archive; return them, and how many of `wanted` are passed.
 
-        One that is not in its place was forgotten or replaced since it was looked for.
+        A turn missing from its place was forgotten or replaced meanwhile.
         """
         archive, first = (self._topics.archive, partition), wanted[0].place
         records, following = await self._reader.read(archive, first, len(wanted))
@@ -154,7 +154,7 @@ class ArchivedLog:
 
 
 DISTILLED = b'"origin":"distilled"'
-"""What the row of a distilled memory has, as it is serialised; a text has its quotation marks escaped."""
+"""Marker of a distilled memory's serialised row; in a text the quotation marks would be escaped."""
 
 
 class KafkaLogs:
@@ -185,7 +185,7 @@ class KafkaLogs:
         return await self._turns.has_archived(range(self.partitions))
 
     async def outcome(self) -> Outcome:
-        """Return what the logs have led to, as the changelog of the table `memories` has it."""
+        """Return the outcome of the logs, from the changelog of the table `memories`."""
         return await read_outcome(self._settings)
 
     async def revisions(self) -> list[Record]:
@@ -195,8 +195,8 @@ class KafkaLogs:
 
 
 async def read_outcome(settings: Settings) -> Outcome:
-    """Return what the logs of a deployment have led to. Raises Unavailable."""
-    # Read first: what is committed is in the changelog.
+    """Return the outcome of a deployment's logs. Raises Unavailable."""
+    # Read first: records committed before are in the changelog.
     committed = await committed_offsets(settings, group_id(settings))
     triggers = topics_with_prefix(settings.topic_prefix).consolidate
     consolidated = {number: offset for (topic, number), offset in committed.items() if topic == triggers}
@@ -209,7 +209,7 @@ async def read_outcome(settings: Settings) -> Outcome:
 
 
 class _Rows:
-    """The last values of the table, as far as they are tombstones or distilled memories."""
+    """Last values of the table that are tombstones or distilled memories."""
 
     def __init__(self) -> None:
         self.forgotten: set[str] = set()

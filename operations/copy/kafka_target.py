@@ -1,4 +1,4 @@
-"""A deployment in Kafka, as it is written to: records with their times, and requests that are answered."""
+"""Writing to a deployment in Kafka: records with their times, and requests with answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -23,28 +23,28 @@ from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 
 OPEN_TIMEOUT_S = 30.0
-"""Limit of connecting."""
+"""Timeout of connecting."""
 
 REPLY_TIMEOUT_S = 10.0
-"""After so long without a reply the worker's committed offsets are asked whether a record has taken effect."""
+"""After this time without a reply, check in the worker's committed offsets whether a record has taken effect."""
 
 RETRY_S = 1.0
-"""The pause before something is tried again."""
+"""Pause before a retry."""
 
 REVISION_TIMEOUT_S = 60.0
-"""How long a revision of the pipelines is awaited: a worker reads it within a second."""
+"""Timeout for a revision of the pipelines: a worker reads it within a second."""
 
 MAX_TRIES = 10
 """Tries of a command that the target answers as unavailable."""
 
 EMBEDDED_TIMEOUT_S = 900.0
-"""How long vectors of one boundary are awaited before a consolidation; a model may be missing."""
+"""Timeout for vectors of one boundary before a consolidation; a model may be missing."""
 
 DISTILLED_TYPES = ["semantic", "procedural", "document", "state_object"]
 """Types of distilled memories and items."""
 
 READ_AT_ONCE = 1000
-"""Records of the target that are looked at together for their origins."""
+"""Records of the target read at once to find their origins."""
 
 
 class KafkaTarget:
@@ -59,7 +59,7 @@ class KafkaTarget:
         principal: str | None,
         say: Callable[[str], None],
     ) -> None:
-        """`say` is told what is waited for, and an empty text when it goes on."""
+        """`say` gets the reason of a wait, and an empty text when it continues."""
         self._settings = settings
         self._reader = reader
         self._connection = connection
@@ -122,15 +122,15 @@ class KafkaTarget:
                 if done:
                     self._say("")
                     return pending.reply.result()
-                # A reply is lost when its client's connection breaks at the wrong moment. The record has taken effect
-                # when it is committed, and with it what it has led to: its change is written before.
+                # A reply is lost if its client's connection breaks at the wrong moment. A committed record has taken
+                # effect, and so have its consequences: they are written before.
                 is_committed = await self._is_committed({(self._topics[entry.log], partition): offset + 1})
                 if is_committed and await self._is_committed(await self._settled_ends()):
                     return None
                 self._wait_for_worker()
 
     async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
-        """Wait until the turns up to an offset are applied: a list that reads after it says so."""
+        """Wait until the turns up to an offset are applied, by a list that reads after it."""
         wanted = {"schema": "list.v1", "scope": dict(scope), "what": "projects", "limit": 1, "read_after": offset}
         while True:
             reply = await self._ask("retrieve", wanted)
@@ -147,7 +147,7 @@ class KafkaTarget:
             await asyncio.sleep(RETRY_S / 4)
 
     async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str]) -> int:
-        """Forget the distilled memories of a scope but these; return how many there were."""
+        """Forget all distilled memories of a scope except these; return how many were forgotten."""
         wanted = {"schema": "list.v1", "scope": dict(scope), "what": "memories", "types": DISTILLED_TYPES, "limit": 500}
         memories: list[Json] = []
         cursor = None
@@ -170,13 +170,13 @@ class KafkaTarget:
         return len(extra)
 
     async def revision_keys(self) -> frozenset[bytes | None]:
-        """Return the keys of the revisions that are there."""
+        """Return the keys of the existing revisions."""
         return frozenset(
             [revision.key for revision in await read_to_end(self._settings, self._pipelines, [PIPELINES_PARTITION])]
         )
 
     async def set_revision(self, revision: Record) -> None:
-        """Write a revision, and wait until a worker has it. Raises ValueError if it does not take it."""
+        """Write a revision, and wait until a worker has it. Raises ValueError if it is refused."""
         place = (revision.headers, revision.timestamp_ms, PIPELINES_PARTITION)
         await self._produce(self._pipelines, revision.key or b"", revision.value or b"", *place)
         number = from_json(revision.value or b"")["number"]
@@ -190,7 +190,7 @@ class KafkaTarget:
                     raise
                 await asyncio.sleep(RETRY_S)
             else:
-                # Other workers read it for themselves.
+                # Other workers read it by themselves.
                 await asyncio.sleep(RETRY_S)
                 return
         raise ValueError(
@@ -198,7 +198,7 @@ class KafkaTarget:
         )
 
     async def wait_settled(self, *, turns: bool = False) -> None:
-        """Wait until the workers have committed all commands, changes, jobs and triggers that are there."""
+        """Wait until the workers have committed all present commands, changes, jobs and triggers."""
         ends = await self._settled_ends(turns=turns)
         while not await self._is_committed(ends):
             self._wait_for_worker()
@@ -249,7 +249,7 @@ class KafkaTarget:
                     topic, key, value, cast("Any", headers), lambda _: None, timestamp_ms, partition
                 )
             except MemoryUnreachable:
-                # It may be written all the same: twice in a row, a turn or a command is once.
+                # The first try may have been written: a repeated turn or command takes effect once.
                 self._say(f"waiting for Kafka at {self._settings.broker}")
                 await asyncio.sleep(RETRY_S)
 
@@ -269,7 +269,7 @@ class KafkaTarget:
 async def open_target(
     settings: Settings, principal: str | None, say: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[KafkaTarget]:
-    """Create the topics of a deployment that are missing, and open it for writing.
+    """Create the missing topics of a deployment, and open it for writing.
 
     Raises Unavailable or MemoryUnreachable without a broker, ValueError for topics with other numbers of partitions.
     """

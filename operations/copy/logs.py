@@ -1,4 +1,4 @@
-"""The logs that are a deployment's source of truth, where they are read from, and where they are written to.
+"""The logs that are a deployment's source of truth, with ports for reading and writing them.
 
 Everything else is derived from them: tables, lexical index, vectors, events.
 """
@@ -19,17 +19,17 @@ LogPartition = tuple[Log, int]
 """A log and a partition."""
 
 Positions = Mapping[LogPartition, int]
-"""The offset that is read next, or the end, by place."""
+"""The next offset to read, or the end, by place."""
 
 CopiedPlace = tuple[Log, int, int]
-"""Log, partition and offset of a record in the deployment that it was copied from."""
+"""Log, partition and offset of a record in the source deployment."""
 
 
 class CopiedRecord(NamedTuple):
-    """A copy in the target, by its origin and the digest of what is written there.
+    """A copy in the target, by its origin and the digest of its content.
 
-    A client of the target may write the header of a copy on anything: what says that it is the copy of a record and has
-    another content keeps nothing from being copied.
+    Any client of the target may write the header of a copy: a record that claims an origin but has other content does
+    not prevent the copy of that origin.
     """
 
     origin: CopiedPlace
@@ -43,7 +43,7 @@ def digest_of(key: bytes, value: bytes, timestamp_ms: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the logs have led to so far: ids of forgotten memories, and of the distilled memories that there are.
+    """Outcome of the logs so far: ids of forgotten memories, and of the existing distilled memories.
 
     `consolidated` has the offsets of the triggers up to which the latter are complete, by partition.
     """
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class LogSource(Protocol):
-    """Logs that are read: of a deployment, or of a backup. Calls raise Unavailable while they can't be read."""
+    """Readable logs: of a deployment, or of a backup. Calls raise Unavailable while they can't be read."""
 
     partitions: int
 
@@ -64,14 +64,14 @@ class LogSource(Protocol):
     async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         """Return at most `most` records from an offset on, and the offset to read next.
 
-        None are returned at the end, and sometimes before it; what retention has removed is left out.
+        Empty at the end, and sometimes before it; records removed by retention are missing.
         """
 
     async def outcome(self) -> Outcome:
-        """Return what the logs have led to."""
+        """Return the outcome of the logs."""
 
     async def revisions(self) -> list[Record]:
-        """Return the revisions of the pipelines, in their order: each counts for what was written after it."""
+        """Return the revisions of the pipelines, in their order: each applies to the records after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +86,16 @@ class Entry:
     timestamp_ms: int
     origin: CopiedPlace
     is_forgotten: bool = False
-    """True for a turn that was forgotten: its text is left out."""
+    """True for a forgotten turn: its text is left out."""
 
     @property
     def copied(self) -> CopiedRecord:
-        """What it is in the target."""
+        """Its value in the target."""
         return CopiedRecord(self.origin, digest_of(self.boundary.encode(), self.value, self.timestamp_ms))
 
 
 class LogTarget(Protocol):
-    """A deployment that is written to. Calls wait for its worker as long as it takes."""
+    """A writable deployment. Calls wait for its worker without a limit."""
 
     partitions: int
 
@@ -109,26 +109,26 @@ class LogTarget(Protocol):
         """Write a record and return its offset when Kafka has it. Raises MemoryServiceError if it can't be taken."""
 
     async def carry_out(self, entry: Entry, /) -> str | None:
-        """Write a command or trigger and wait until it has taken effect; return why it was refused, if it was.
+        """Write a command or trigger and wait until it has taken effect; return why its content was refused, if so.
 
-        Refused by what it says, as the source has refused it. Raises MemoryServiceError if the target can't take it, or
-        can't carry it out now.
+        The source has refused it as well then. Raises MemoryServiceError if the target can't take it, or can't execute
+        it now.
         """
 
     async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
         """Wait until the turns of this scope's boundary up to an offset are applied."""
 
     async def wait_embedded(self, scope: Mapping[str, str]) -> None:
-        """Wait until the vectors of this scope's boundary are made, as far as their models are there."""
+        """Wait until the vectors of this scope's boundary are ready, except those of missing models."""
 
     async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str], /) -> int:
-        """Forget the distilled memories of a scope but these; return how many there were."""
+        """Forget all distilled memories of a scope except these; return how many were forgotten."""
 
     async def wait_settled(self, *, turns: bool = False) -> None:
-        """Wait until every command, change and trigger that is written has taken effect; with `turns` also these."""
+        """Wait until every written command, change and trigger has taken effect; with `turns` also turns."""
 
     async def revision_keys(self) -> frozenset[bytes | None]:
         """Return the keys of the revisions that it has."""
 
     async def set_revision(self, revision: Record, /) -> None:
-        """Write a revision of the pipelines, and wait until it counts."""
+        """Write a revision of the pipelines, and wait until it is in force."""

@@ -32,7 +32,7 @@ from streams.settings import Settings
 
 DATA = Path(__file__).parents[2] / "agents" / "data"
 INTERACTION_MODEL, MODE_TAXONOMY = DATA / "interaction_model.bin", DATA / "mode_taxonomy.json"
-"""The classifier and the tables that are part of the project."""
+"""The project's classifier and tables."""
 
 
 class SystemClock:
@@ -61,7 +61,7 @@ def open_embedders(settings: Settings) -> EmbedderRegistry:
 
 
 def open_cross_encoder(settings: Settings) -> LocalCrossEncoder:
-    """Open the cross-encoder; its model is loaded by the first request that asks for it."""
+    """Open the cross-encoder; the first request that needs it loads its model."""
     return LocalCrossEncoder(settings.embedder_dir, settings.embedding_threads, 60 * settings.embedder_idle_minutes)
 
 
@@ -99,7 +99,7 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
     While they open collections they give way to the requests of `foreground`.
     """
     if settings.qdrant_url:
-        # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
+        # Importing its client takes two seconds and a hundred megabytes, which a worker with an embedded index saves.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
         from streams.adapters.vectors.server.stored_points import ServerStorage  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ class WorkerModels:
 
 @cache
 def shipped_classifier() -> InteractionClassifier:
-    """Load the classifier that is part of the project, once in a process: it never changes."""
+    """Load the project's classifier, once in a process: it never changes."""
     return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 

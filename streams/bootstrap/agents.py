@@ -48,10 +48,10 @@ from streams.partition_agents import Agents, PartitionAgents
 from streams.settings import Settings
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
-"""The weights that are part of the project."""
+"""The project's weights."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
-"""The state of the worker, for `health`."""
+"""Status of the worker, for `health`."""
 
 
 class BuildAgents:
@@ -72,7 +72,7 @@ class BuildAgents:
         self._ctx = ctx
         self._deployment = deployment
         self._spaces: dict[int, VectorSpaces] = {}
-        """By partition: every memory that is embedded asks for them."""
+        """By partition: every embedded memory asks for them."""
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
         self._steps = steps
         self._category_vectors = CategoryVectors()
@@ -91,7 +91,7 @@ class BuildAgents:
         return self._spaces[partition]
 
     def matcher_of_new(self, partition: int) -> CategoryMatcher | None:
-        """Return the matcher of items that are embedded; None while the pipelines have it switched off."""
+        """Return the matcher of embedded items; None while the pipelines have it switched off."""
         return self.matcher(partition) if self._ctx.pipelines.current.is_on("memorize.categorize") else None
 
     def matcher(self, partition: int) -> CategoryMatcher:

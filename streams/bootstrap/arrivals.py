@@ -1,4 +1,4 @@
-"""What prepares the partitions that arrive at a worker, and keeps the words of recovered and copied memories."""
+"""Preparing partitions that arrive at a worker, and indexing recovered and copied memories."""
 
 from functools import partial
 

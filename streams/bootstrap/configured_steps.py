@@ -1,8 +1,4 @@
-"""The steps of the pipelines that have settings: a revision's own, or else those of the deployment.
-
-Enters: the settings, and the pipelines of a revision. Leaves: the agents of these steps, their language models, prompt
-templates and limits.
-"""
+"""The configurable steps of the pipelines: a revision's settings, or else the deployment's."""
 
 from functools import partial
 
@@ -53,7 +49,7 @@ class ConfiguredSteps:
         self._prompts = open_prompts(settings)
 
     def pipelines(self, history: PipelineHistory) -> Pipelines:
-        """Return the pipelines of the worker, not yet started, with what its settings have for them."""
+        """Return the pipelines of the worker, not yet started, over its settings."""
         profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
         templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
         return Pipelines(
@@ -64,7 +60,7 @@ class ConfiguredSteps:
         )
 
     def asks_model(self, active: ActivePipelines) -> bool:
-        """True if a language model is asked about every turn, or will be when the revision that counts can run."""
+        """True if a language model is asked about every turn, or will be when the latest revision can run."""
         asked = len(self._settings.llm_profiles) > 0 and active.is_on("memorize.understand")
         return asked or active.awaits("memorize.understand")
 
@@ -101,7 +97,7 @@ class ConfiguredSteps:
         return LocalRerank(cross_encoder, timeout_s)
 
     def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
-        """Return the agent that says which layer suffices."""
+        """Return the agent that decides which layer suffices."""
         chosen, config = self._settings, active.config("retrieve.route")
         assert isinstance(config, RouteConfig)
         return JudgeLayers(
@@ -131,18 +127,18 @@ class ConfiguredSteps:
         )
 
     def refresh_limits(self, active: ActivePipelines) -> RefreshLimits:
-        """Return what a consolidation may spend on understanding turns again."""
+        """Return the limits of a consolidation for understanding turns again."""
         chosen, config = self._settings, active.config("evolve.refresh_items")
         assert isinstance(config, RefreshItemsConfig)
         return RefreshLimits(config.calls or chosen.refresh_calls, config.tokens or chosen.refresh_tokens)
 
     def _template(self, config: ModelConfig, step: str) -> Template:
-        """Return the template that the pipelines have chosen, or else the deployment, or else the project."""
+        """Return the template chosen by the pipelines, else by the deployment, else by the project."""
         name = STEP_PROMPTS[step]
         return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
 
 
 def _rerank_config(active: ActivePipelines) -> RerankConfig:
     config = active.config("retrieve.rerank")
-    # Otherwise a class of the deployment is in its place.
+    # Otherwise a class of the deployment replaces it.
     return config if isinstance(config, RerankConfig) else RerankConfig()

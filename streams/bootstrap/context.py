@@ -37,7 +37,7 @@ from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in
 
 CompleteModes = Callable[[ModeDeclarations], ModeDeclarations]
-"""Adds the deployment's own `general` to what a boundary has declared."""
+"""Adds the deployment's `general` to a boundary's declarations."""
 
 
 def build_stores(

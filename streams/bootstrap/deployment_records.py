@@ -1,7 +1,7 @@
 """The records that a worker agrees on with its deployment before it serves: release, settings, embedder of `general`.
 
-Enters: the settings of this worker, and the topic `service`. Leaves: the deployment's record, and records of what is
-new; or the end of the process, with the reason. Guaranteed: a worker of a release that may not join writes no record.
+Enters: the settings of this worker, and the topic `service`. Leaves: the deployment's record, with new entries; or the
+end of the process, with the reason. Guaranteed: a worker of a refused release writes nothing.
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ async def agree_on_records(
 ) -> ServiceRecord:
     """Return the deployment's record; `created` names the topics that this worker has just created."""
     log.is_new = log.topic in created
-    # Before anything is written: the kinds of records of this release would end the releases before.
+    # Before any write: the kinds of records of this release would end older releases.
     await check_release(log)
     agreed = await agree_on_service(service_record(settings), log)
     await agree_on_release(log)

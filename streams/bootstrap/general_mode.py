@@ -1,7 +1,7 @@
-"""The mode `general` of users that declare none: by the embedder that the deployment's record names.
+"""The mode `general` for users that have not declared it: by the embedder in the deployment's record.
 
 Enters: a worker's setting, and the record. Leaves: the mode, before any partition is served; a new record where the
-setting names another embedder. Guaranteed: workers that start after one another without the setting have the same.
+setting names another embedder. Guaranteed: workers that start one after another without the setting agree.
 """
 
 import sys
@@ -19,16 +19,16 @@ log = structlog.get_logger()
 
 
 class GeneralMode:
-    """Completes declarations with the deployment's `general`, from `agree` on."""
+    """Completes declarations with the deployment's `general`, once `agree` is done."""
 
     def __init__(self, wanted: str | None, embedders: Embedders) -> None:
-        """`wanted` is the setting. Ends the process where it names no embedder."""
+        """`wanted` is the setting. Ends the process if it does not name an embedder."""
         self._embedders = embedders
         self._wanted = None if wanted is None else self._described(wanted, f"setting {SETTING}").name
         self._mode = GENERAL_MODE
 
     async def agree(self, records: DeploymentLog) -> None:
-        """Take the recorded embedder, or record that of the setting. Ends the process where this worker lacks it."""
+        """Take the recorded embedder, or record the setting's. Ends the process if this worker lacks it."""
         recorded = readable((await records.values()).get(GENERAL_EMBEDDER_KEY, ()), GeneralEmbedder)
         chosen = recorded[-1] if recorded else None
         before = GENERAL if chosen is None else chosen.embedder
@@ -47,7 +47,7 @@ class GeneralMode:
         return declared.model_copy(update={"general": self._mode})
 
     def _former(self, name: str) -> FormerEmbedder:
-        """Return the embedder before; one that is gone has vectors all the same, that are to be made again."""
+        """Return the former embedder; even without its model it has vectors, which are to be rebuilt."""
         found = self._embedders.described(name)
         return FormerEmbedder(embedder=name, embedding_dim=0 if found is None else found.dim)
 

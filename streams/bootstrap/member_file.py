@@ -1,4 +1,4 @@
-"""The group member that a worker of a data directory was last, in a file that is locked while it runs.
+"""The last group member of a data directory's worker, in a file that is locked while the worker runs.
 
 Guaranteed: one process at a time is a worker of a data directory, by its id, and the process of a `former` member has
 ended. The file of a copied directory does not vouch for its content, on this machine or another one: the original's
@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""Names the running kernel: the locks of another one are not seen here."""
+"""Identifies the running kernel: locks under another one are not visible here."""
 
 
 class MemberFile:
     """The file of this worker."""
 
     former: str | None
-    """The member id of the worker's last process; None if there was none, or it may be alive."""
+    """The member id of the worker's last process; None without one, or if it may be alive."""
 
     def __init__(self, path: Path) -> None:
         """Lock the file until `close` or the end of the process. Ends the process if another one has it."""
@@ -34,7 +34,7 @@ class MemberFile:
             self.close()
             sys.exit(
                 f"setting MODESTREAM_WORKER_ID: {path.parent} is in use by another worker, process {process}\n"
-                "Give each worker an id of its own; those of one data directory share its partitions"
+                "Give each worker its own id; those of one data directory share its partitions"
             )
         self._place = _place(self._file.fileno())
         stored = self._read()
@@ -44,7 +44,7 @@ class MemberFile:
 
     def note(self, member_id: str | None) -> None:
         """Store the member id of this process."""
-        # In place: another file in its stead would not be locked. A torn write counts as none.
+        # In place: a new file would not be locked. A torn write counts as missing.
         self._file.truncate(0)
         self._file.write(orjson.dumps({**self._place, "pid": os.getpid(), "member": member_id}).decode())
         self._file.flush()
@@ -63,7 +63,7 @@ class MemberFile:
 
 
 def _place(descriptor: int) -> dict[str, Any]:
-    """Return what a copy of a file does not have in common with it."""
+    """Return an identity of the file that a copy does not share."""
     status = os.fstat(descriptor)
     boot = BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else ""
     return {"boot": boot, "device": status.st_dev, "inode": status.st_ino}

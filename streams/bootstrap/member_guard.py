@@ -1,8 +1,8 @@
 """Refuse to start a worker under the id of a running one.
 
-Kafka would give it the place of the running one in the group, and both would be at work until that one notices. A
-member with the id is this data directory's last process, which has ended, so that the worker starts at once; or a
-process that has ended elsewhere, which the group drops after its session; or a running worker.
+Kafka would give it the running worker's place in the group, and both would work until that one notices. A member with
+the id is this data directory's last process, which has ended, so that the worker starts at once; or a process that has
+ended elsewhere, which the group drops after its session; or a running worker.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import structlog
 from streams.runtime.fence import SESSION_TIMEOUT_S
 
 PATIENCE_S = SESSION_TIMEOUT_S + 3.0
-"""How long a member is looked at: one that has ended is dropped a session after its last heartbeat."""
+"""Time that a member is observed: an ended one is dropped a session after its last heartbeat."""
 
 POLL_INTERVAL_S = 0.25
-"""Between two looks."""
+"""Interval between checks."""
 
 log = structlog.get_logger()
 
@@ -28,8 +28,8 @@ Hosts = Callable[[], Awaitable[Mapping[str, str]]]
 async def check_member(name: str, former: str | None, hosts: Hosts, patience_s: float = PATIENCE_S) -> None:
     """End the process if a running worker is the static member `name`; `former` is the member id of an ended process.
 
-    Waits up to `patience_s`, for a member that may have ended. Raises what `hosts` raises: begin again then, as a
-    broker that was away has started all sessions anew.
+    Waits up to `patience_s`, for a member that may have ended. Raises the errors of `hosts`: start over then, as a
+    broker that was away has restarted all sessions.
     """
     if (host := running_on(await hosts(), name, former)) is None:
         return
@@ -39,7 +39,7 @@ async def check_member(name: str, former: str | None, hosts: Hosts, patience_s: 
         if asyncio.get_running_loop().time() >= deadline:
             sys.exit(
                 f"setting MODESTREAM_WORKER_ID: another worker with this id is running on {host}, as the group member"
-                f" {name}\nGive this worker an id of its own; in a copied data directory, delete the file worker.id"
+                f" {name}\nGive this worker its own id; in a copied data directory, delete the file worker.id"
             )
         await asyncio.sleep(POLL_INTERVAL_S)
         host = running_on(await hosts(), name, former)

@@ -1,4 +1,4 @@
-"""What a worker does with partitions that arrive, before their events flow, and with those that leave."""
+"""Handling of partitions that arrive, before their events flow, and of those that leave."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -17,7 +17,7 @@ from streams.runtime.worker_status import WorkerStatus
 log = structlog.get_logger()
 
 MODEL_LOADING_POLL_INTERVAL_S = 0.05
-"""Between two polls of the general model's state."""
+"""Interval between polls of the general model's state."""
 
 
 class PartitionAssignment:
@@ -35,7 +35,7 @@ class PartitionAssignment:
         on_prepared: Callable[[Collection[int]], None],
         end_process: Callable[[], None],
     ) -> None:
-        """`on_prepared` starts what works beside the events."""
+        """`on_prepared` starts the background work."""
         self._app = app
         self._status = status
         self._locks = partition_locks_of(app)
@@ -51,7 +51,7 @@ class PartitionAssignment:
         """Prepare assigned partitions before their events flow.
 
         Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow. Where
-        partitions have left meanwhile, their next assignment prepares those that stay.
+        partitions have left meanwhile, the next assignment prepares the remaining ones.
         """
         partitions = self._status.partitions()
         try:
@@ -61,20 +61,20 @@ class PartitionAssignment:
                 return
             await self._preparer.prepare(partitions)
         except BaseException:
-            # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
+            # aiokafka's `stop` may cancel its awaiting task. At the end of the worker all tasks are cancelled.
             if self._app.should_stop:
                 raise
             if self._have_left(partitions):
                 return
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             self._end_process()
-        # Of two workers that start together, one is to be at work.
+        # Of two workers that start together, only one may work.
         await confirm_membership(self._app)
         log.info("partitions ready", partitions=sorted(partitions))
         self._on_prepared(partitions)
 
     async def left(self, partition: int) -> None:
-        """Close the stores of a partition; no event of it is under way."""
+        """Close the stores of a partition that has no events in progress."""
         self._ctx.progress.leave(partition)
         self._agents.leave(partition)
         self._ctx.stores.words.release(partition)

@@ -1,8 +1,7 @@
-"""Whether a worker that ends should leave its group at once: its partitions are where other workers can open them.
+"""Whether an ending worker should leave its group at once: if other workers can open its partitions' files.
 
-A worker that is started again within its session gets its partitions back, with the files that it has. So it stays a
-member, unless all other workers are of the same data directory: these take over within seconds, without making
-anything again.
+A worker that is restarted within its session gets its partitions back, with their files. So it stays a member, unless
+all other workers are of the same data directory: these take over within seconds, without rebuilding anything.
 """
 
 import asyncio
@@ -20,15 +19,15 @@ MEMBER_FILE = "member.json"
 
 
 LOOK_TIMEOUT_S = 2.0
-"""How long a worker that ends looks for others."""
+"""Time limit for an ending worker to look for others."""
 
 log = structlog.get_logger()
 
 
 async def has_other_directories(hosts: Callable[[], Awaitable[Mapping[str, str]]], run: Path) -> bool:
-    """True if the group has members that are no workers of the data directory with these run files.
+    """True if the group has members that are not workers of the data directory with these run files.
 
-    False if that can't be seen now.
+    False if that can't be determined now.
     """
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):

@@ -1,7 +1,7 @@
-"""The prompt templates of a worker: those of the project, and a deployment's own from the directory `PROMPTS`.
+"""The prompt templates of a worker: the project's, and a deployment's from the directory `PROMPTS`.
 
 A template is a file `<name>-<version>.md`; `<name>-<version>` is recorded with each of its answers. `<name>` says which
-step fills it. Guaranteed: every template of a `Prompts` can be filled by its step.
+step uses it. Guaranteed: every template of a `Prompts` can be filled by its step.
 """
 
 import re
@@ -14,7 +14,7 @@ from agents.rules.prompts.prompting import Template, check_template
 from streams.settings import Settings
 
 PROJECT_PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
-"""The templates that are part of the project."""
+"""The project's templates."""
 
 VERSION = re.compile(r"([a-z]+)-[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Name and version: a file name without its ending."""
@@ -39,11 +39,11 @@ ADJUSTING_PROMPT = "adjust-1"
 """For goals that were reached, and constraints that were lifted."""
 
 ANSWER_PROMPT = "answer-1"
-"""For answers to questions: its system text, and what stands before the memories."""
+"""For answers to questions: its system text, and the text before the memories."""
 
 
 class PromptUse(NamedTuple):
-    """How a step uses its template: the version that it has by default, and the placeholders that it fills."""
+    """How a step uses its template: its default version, and its placeholders."""
 
     default: str
     required: frozenset[str]
@@ -70,7 +70,7 @@ class Prompts:
     def __init__(self, own: Path | None = None, chosen: Mapping[str, str] | None = None) -> None:
         """Read all templates; `own` is a deployment's directory, `chosen` are versions by name.
 
-        Raises ValueError or OSError, naming the file, for a directory or a template that can't be used.
+        Raises ValueError or OSError, naming the file, for an unusable directory or template.
         """
         self._templates = {template.version: template for template in map(_read, sorted(PROJECT_PROMPTS.glob("*.md")))}
         for template in _read_own(own):

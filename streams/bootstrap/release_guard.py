@@ -1,9 +1,9 @@
-"""Guard a deployment's data against workers of a release that can't read it, or that writes what others can't read.
+"""Guard a deployment's data against workers of a release that can't read it, or that writes unreadable data.
 
-Enters: the numbers of this release, and the record in the topic `service`. Leaves: a record of this release, where it
-is the highest so far; or the end of the process, with a code and what to do. Guaranteed: a refused worker has written
-nothing. A worker of the last release that runs goes on beside this one, and its start is refused by this record only
-where `OWN.oldest` says so (by the kinds of records that it does not know: `service_guard`).
+Enters: the numbers of this release, and the record in the topic `service`. Leaves: a record of this release, if it is
+the highest so far; or the end of the process, with a code and what to do. Guaranteed: a refused worker has written
+nothing. A running worker of the last release continues, and its start is refused by this record only if `OWN.oldest`
+says so (for unknown kinds of records see `service_guard`).
 """
 
 import sys
@@ -18,12 +18,12 @@ READS_FROM = max(1, RELEASE - 1)
 """The oldest release whose data this one reads: the one before; 1.0.0 has none."""
 
 OWN = Release(number=RELEASE, oldest=READS_FROM)
-"""This release. `oldest` is the first that can read what it writes, by default the one before, as workers are replaced
-one by one."""
+"""This release. `oldest` is the first that can read its writes, by default the one before: workers are replaced singly.
+"""
 
 
 async def agree_on_release(records: DeploymentLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
-    """Return what counts for the deployment from now on. Ends the process where this release may not join it."""
+    """Return the deployment's numbers from now on. Ends the process if this release may not join it."""
 
     def merge(releases: Sequence[Release]) -> Release:
         _refuse_unreadable(releases, own, reads_from)
@@ -33,7 +33,7 @@ async def agree_on_release(records: DeploymentLog, own: Release = OWN, reads_fro
 
 
 async def check_release(records: DeploymentLog) -> None:
-    """End the process where this release may not join the deployment; writes nothing."""
+    """End the process if this release may not join the deployment; writes nothing."""
     if recorded := readable((await records.values()).get(RELEASE_KEY, ()), Release):
         _refuse_unreadable(recorded, OWN, READS_FROM)
 

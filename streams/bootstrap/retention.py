@@ -1,4 +1,4 @@
-"""Builds what archives old turns and erases texts, where the settings ask for it."""
+"""Builds the archiver of old turns and the eraser of texts, if the settings ask for them."""
 
 from collections.abc import Collection, Coroutine
 from contextlib import aclosing
@@ -18,7 +18,7 @@ from streams.settings import Settings
 def retention_runs(
     settings: Settings, retention: LogRetention, ctx: WorkerContext, words: ErasableWords, changelogs: Collection[str]
 ) -> list[Coroutine[Any, Any, None]]:
-    """Return what runs in the background until it is cancelled; nothing by default."""
+    """Return background work that runs until cancelled; empty by default."""
     runs: list[Coroutine[Any, Any, None]] = []
     if retention.turns_kept_s is not None:
         kept = timedelta(seconds=retention.turns_kept_s)

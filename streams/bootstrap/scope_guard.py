@@ -25,7 +25,7 @@ MIGRATE = (
     "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `modestream migrate`, as"
     " docs/operations.md says under 'Migrating'"
 )
-"""What an operator can do about a refused setting."""
+"""The operator's options for a refused setting."""
 
 
 def check_scope_fields(directory: Path, scope: type[Scope]) -> None:

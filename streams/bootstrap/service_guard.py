@@ -1,8 +1,8 @@
-"""Guard a deployment's data against other settings than those that it was made with.
+"""Guard a deployment's data against other settings than its original ones.
 
 Enters: a worker's settings, and the compacted topic `service`. Leaves: the deployment's record, written at the first
-start; or the end of the process, with both values and the way out, also where the deployment was replaced. Guaranteed:
-where several workers start first at once, with different settings, one of the settings counts for all.
+start; or the end of the process, with both values and the way out, also for a replaced deployment. Guaranteed: if
+several workers start first at once, with different settings, one worker's settings apply to all.
 """
 
 import sys
@@ -33,9 +33,9 @@ REFUSALS = {
 
 
 def service_record(settings: Settings) -> ServiceRecord:
-    """Return what a deployment with these settings is made with."""
+    """Return the record of a deployment with these settings."""
     inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
-    # Questions are not kept: their kinds may come and go.
+    # Kinds of questions may come and go: they are not stored.
     kept = (inputs.turns, inputs.commands, inputs.triggers, inputs.changes, inputs.jobs)
     kinds = (kind for channel in kept for kind in channel.kinds)
     schemas = (*kinds, *MEMORY_EVENTS, *REMEMBERED_EVENTS, *LEARNED_EVENTS)
@@ -43,7 +43,7 @@ def service_record(settings: Settings) -> ServiceRecord:
 
 
 async def agree_on_service(own: ServiceRecord, records: DeploymentLog) -> ServiceRecord:
-    """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
+    """Return the deployment's record; write `own` without one. Ends the process if `own` contradicts it."""
     refuse_replaced(records.topic, last_successor(await records.values()))
 
     def merge(services: Sequence[ServiceRecord]) -> ServiceRecord:
@@ -64,7 +64,7 @@ async def agree_on_service(own: ServiceRecord, records: DeploymentLog) -> Servic
 
 
 def refuse_replaced(topic: str, successor: Successor | None) -> None:
-    """End the process of a deployment whose topics were deleted: it would serve anew, without memories."""
+    """End the process of a deployment whose topics were deleted: it would serve again, without memories."""
     if successor is not None and successor.state == "dropped":
         at = f" on {successor.broker}" if successor.broker else ""
         sys.exit(f"the deployment of {topic} was replaced: set MODESTREAM_TOPIC_PREFIX={successor.topic_prefix}{at}")

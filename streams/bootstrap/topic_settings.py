@@ -1,4 +1,4 @@
-"""Kafka's settings of a deployment's topics: those that they are created with, and those that a worker corrects."""
+"""Kafka's settings of a deployment's topics: those of their creation, and those that a worker corrects."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from streams.topics import CHANGELOG, Topics, repaired_settings, topic_configs
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The topics and changelogs of a deployment, and what its settings ask for."""
+    """The topics and changelogs of a deployment, and its settings about them."""
 
     topics: Topics
     changelogs: Collection[str]
@@ -24,7 +24,7 @@ class TopicSettings:
         return named | {topic: {**CHANGELOG, **self._asked_for(topic)} for topic in self.changelogs}
 
     def corrected(self) -> dict[str, dict[str, str]]:
-        """Return those that a worker corrects: of inputs, which belong to the operator, only what is asked for."""
+        """Return those that a worker corrects: of inputs, which belong to the operator, only requested ones."""
         every = {topic: self._corrected(topic, config) for topic, config in self.wanted().items()}
         return {topic: config for topic, config in every.items() if config}
 

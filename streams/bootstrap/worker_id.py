@@ -22,8 +22,7 @@ def load_worker_id(file: Path) -> str:
 def worker_ids(data_dir: Path, worker_id: str | None, number: int) -> Sequence[str | None]:
     """Return the ids of so many workers of a data directory, the same after every start, whatever the number.
 
-    The first has the id of the settings, or, as None, that of its file: it stays the worker that it was when it was
-    the only one.
+    The first has the id of the settings, or, as None, that of its file: it keeps the id of a single worker.
     """
     if number == 1:
         return (worker_id,)

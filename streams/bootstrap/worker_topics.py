@@ -1,6 +1,6 @@
-"""The topics of a deployment at the start of a worker: created where they are missing, with the settings they need.
+"""The topics of a deployment at the start of a worker: missing ones are created, with the settings they need.
 
-Ends the process where a topic is not that of these settings, with the reason.
+Ends the process, with the reason, if a topic contradicts these settings.
 """
 
 import sys
@@ -34,7 +34,7 @@ async def create_topics(settings: Settings, configs: TopicConfigs) -> Collection
 
 
 async def correct_topics(settings: Settings, configs: TopicConfigs) -> None:
-    """Set what operators have changed in topics of the worker's own, and what is asked for. Raises Unavailable."""
+    """Correct operators' changes to the worker's own topics, and apply requested settings. Raises Unavailable."""
     try:
         await correct_topic_settings(settings, dict(configs))
     except ValueError as problem:

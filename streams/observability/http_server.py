@@ -1,8 +1,8 @@
 """Monitoring over HTTP at `METRICS_HOST`, by default loopback: `/metrics` for Prometheus, `/live`, `/health`.
 
-`/live` tells whether a worker works: a new start of one that does not may heal it. A retry is no work. Time in which a
-dependency is away does not count, as a new start would not bring it back; but a record that is sent again and again
-while others are written is a stall.
+`/live` fails if a worker makes no progress that a restart may restore. A retry is not progress. Time in which a
+dependency is away does not count, as a restart would not bring it back; but a record that is retried while others are
+written is a stall.
 """
 
 import asyncio
@@ -20,18 +20,17 @@ STALL_TIMEOUT_S = 60.0
 """Lag without progress for this long is a stall: every step gives up or retries sooner."""
 
 STUCK_TIMEOUT_S = 300.0
-"""How long one event may hold up its partition while others go on: several times what the largest turns take behind
-each other."""
+"""Time for which one event may block its partition while others continue: several times the largest turns in a row."""
 
 RECOVERY_TIMEOUT_S = 900.0
-"""Limit of a recovery."""
+"""Time limit of a recovery."""
 
 Positions = Mapping[tuple[str, int], int]
-"""The offset of the oldest event that is not acknowledged, by topic and partition; idle partitions are left out."""
+"""Offset of the oldest unacknowledged event, by topic and partition; without idle partitions."""
 
 
 class StallDetector:
-    """Detects a worker that stands still, and a partition that does."""
+    """Detects a frozen worker, and a frozen partition."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class StallDetector:
         self._stuck_s: dict[tuple[tuple[str, int], int], float] = {}
 
     def alive(self, *, recovering: bool) -> bool:
-        """True if work goes on or there is none. To be called every few seconds."""
+        """True if work continues, or there is no work. Call it every few seconds."""
         now = self._now()
         counted, self._looked_at = (0.0 if self._is_away() else now - self._looked_at), now
         progress = self._progress()
@@ -102,7 +101,7 @@ class MonitoringServer:
         for topic, lag in status.get("lag", {}).items():
             self._meters.lag.labels(topic).set(lag)
         self._meters.partitions_awaited.set(len(status.get("awaited", ())))
-        # A partition that is no longer kept must not stay with its last lag.
+        # Remove the last lag of a partition that has left.
         self._meters.copy_lag.clear()
         for partition, lacking in status.get("copies", {}).items():
             self._meters.copy_lag.labels(partition).set(-1 if lacking is None else lacking)

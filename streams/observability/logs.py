@@ -1,8 +1,8 @@
 """Structured logs of workers and gateways: one line of JSON per event on standard error; first and last lines of a run.
 
-Of the libraries of a worker warnings and above are written; repeated ones at intervals: while a broker is away aiokafka
-writes some 200 lines a second. Tracebacks have no local variables: they would contain the texts of memories. No line
-has a secret. A run that ends, however it ends, has a last line with its code, a kill by the system aside.
+A worker's libraries log warnings and above, repeated ones at intervals: while a broker is away aiokafka writes about
+200 lines a second. Tracebacks have no local variables: they would contain the texts of memories. No line has a secret.
+A run that ends, except by a kill of the system, has a last line with its code.
 """
 
 import logging
@@ -27,12 +27,12 @@ REPEAT_AFTER_S = 5.0
 """Seconds after which a line of the same kind is written again."""
 
 MAX_KINDS = 256
-"""Kinds of lines that are remembered, the last ones: some libraries write the variable part into the template."""
+"""Number of remembered kinds of lines, the last ones: some libraries write the variable part into the template."""
 
 
 @dataclass(slots=True)
 class Kind:
-    """When a line of one kind was written last, and how many were left out since."""
+    """Last time that a line of one kind was written, and the number left out since."""
 
     written_at: float
     left_out: int = 0
@@ -47,7 +47,7 @@ class RepeatedLines(logging.Filter):
         self._kinds: OrderedDict[tuple[str, int, str], Kind] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return True if the line is to be written; tell in it how many were left out before."""
+        """Return True if the line is to be written; add to it how many were left out before."""
         now, key = self._clock(), (record.name, record.levelno, str(record.msg))
         kind = self._kinds.get(key)
         if kind is not None and now < kind.written_at + REPEAT_AFTER_S:
@@ -68,7 +68,7 @@ LIBRARY_LEVELS = {
     "mode.timers": logging.ERROR,
     # One line per request to a provider.
     "httpx": logging.WARNING,
-    # Logs every request as the end of a session.
+    # It logs every request as the end of a session.
     "mcp": logging.WARNING,
 }
 
@@ -84,7 +84,7 @@ def configure_logs(
     """Send the events of structlog and of the standard library to standard error.
 
     `libraries` is the level of the standard library's loggers, `kafka_client` that of the Kafka client. Loggers with
-    names that begin with `own` may repeat a line. `add_fields` adds the ids of the request under way.
+    names that begin with `own` may repeat a line. `add_fields` adds the ids of the current request.
     """
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     named: list[Processor] = [structlog.contextvars.merge_contextvars, add_fields]
@@ -114,7 +114,7 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """User and password in an address."""
 
 HIDDEN = "set"
-"""Stands for a value that is not shown: a secret, or a structure that may have one."""
+"""Stands for a hidden value: a secret, or a structure that may have one."""
 
 log = structlog.get_logger()
 

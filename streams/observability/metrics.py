@@ -16,10 +16,10 @@ from schemas.internal.events import Embedded
 from schemas.version import RELEASE, VERSION
 
 MAX_COUNTED_USERS = 10_000
-"""Users whose questions and model answers are counted, some 5 MB; the one that was counted longest ago is dropped."""
+"""Users with counted questions and model answers, about 5 MB; the least recently counted one is dropped."""
 
 OWN_COUNTS = ("questions", "cross_mode_questions", "model_answers", "model_agreements")
-"""What is counted for each user."""
+"""Counts of each user."""
 
 
 class Usage:
@@ -71,7 +71,7 @@ class Usage:
         self._count(boundary, "questions", "cross_mode_questions", in_part=strategy == "cross_mode")
 
     def __call__(self) -> dict[str, Any]:
-        """Return shares in 0..1, None without any counts, and under `worker` what they are shares of."""
+        """Return shares in 0..1, None without any counts, and under `worker` the numbers behind them."""
         return {
             "cross_mode_share": self._share("cross_mode_questions", "questions"),
             "model_agreement": self._share("model_agreements", "model_answers"),
@@ -98,17 +98,17 @@ class Usage:
 
 
 AWAY_AFTER_S = 5.0
-"""How long a dependency must have answered nothing to be away: where others are answered, one record is retried."""
+"""Time without any answer after which a dependency is away: if others are answered, only one record is retried."""
 
 AWAY_WINDOW_S = 90.0
-"""How long a retry says that a dependency is away: three times the longest attempt, that of Kafka's producer."""
+"""Time for which a retry marks a dependency as away: three times the longest attempt, that of Kafka's producer."""
 
 REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Upper bounds of the buckets of durations."""
 
 
 DEPENDENCIES = ("kafka", "vector index", "storage", "embedder", "language model")
-"""What a worker waits for."""
+"""Dependencies that a worker waits for."""
 
 EVENT_CODES: tuple[ErrorCode, ...] = ("internal", "too_large")
 """Error codes of records that workers write for workers."""
@@ -120,7 +120,7 @@ class Meters:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        info = Gauge("modestream_info", "1, with what runs.", ["version", "release"], registry=registry)
+        info = Gauge("modestream_info", "Running version and release.", ["version", "release"], registry=registry)
         info.labels(VERSION, str(RELEASE)).set(1)
         self.usage = Usage(registry)
         self._work = 0.0
@@ -137,14 +137,14 @@ class Meters:
         self._archived = _counter(registry, "turns_archived", "Old turns written to the archive.")
         self._retention_delay = Gauge(
             "modestream_retention_delay",
-            "Intervals since old turns were archived, or texts erased: more than 3, it does not work.",
+            "Intervals since old turns were archived, or texts erased; above 3 it is failing.",
             ["what"],
             registry=registry,
         )
         self._retained_at: dict[str, float] = {}
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
-        # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.
+        # With 0 from the start: Prometheus sees no increase in a series that begins with 1.
         for status in get_args(Embedded.model_fields["status"].annotation):
             self._embedded.labels(status)
         for what in DEPENDENCIES:
@@ -152,7 +152,7 @@ class Meters:
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
         self.copy_lag = Gauge(
             "modestream_copy_lag",
-            "Changelog records that the copy of another worker's partition lacks; -1: not known yet.",
+            "Changelog records missing in the copy of another worker's partition; -1: not known yet.",
             ["partition"],
             registry=registry,
         )
@@ -212,7 +212,7 @@ class Meters:
         self._archived.inc(turns)
 
     def watch_retention(self, what: str, interval_s: float) -> None:
-        """Report at each scrape how long ago `what` was done, in intervals; from now on."""
+        """Report at each scrape, from now on, how long ago `what` was done, in intervals."""
         self._retained_at[what] = self._now()
         self._retention_delay.labels(what).set_function(lambda: (self._now() - self._retained_at[what]) / interval_s)
 
@@ -227,11 +227,11 @@ class Meters:
         self._silent_since.setdefault(what, now)
 
     def answered(self, what: str) -> None:
-        """Note that something answers."""
+        """Note that a dependency answers."""
         self._silent_since.pop(what, None)
 
     def is_away(self) -> bool:
-        """True if something was waited for lately, and has answered nothing since."""
+        """True if a dependency was waited for lately, and has answered nothing since."""
         now = self._now()
         return any(
             now - since > AWAY_AFTER_S and now - self._waited_at[what] < AWAY_WINDOW_S
@@ -257,7 +257,7 @@ class Meters:
         self._work += records
 
     def work_done(self) -> float:
-        """Return a number that grows with any work; retries are none."""
+        """Return a work counter; retries do not count."""
         return self._work
 
     def exposition(self) -> bytes:
@@ -276,7 +276,7 @@ BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 """A circuit breaker's state as a number: above 0 calls fail."""
 
 ANSWER_OUTCOMES = ("valid", "repaired", "unanswerable")
-"""How questions to a model are answered."""
+"""Outcomes of questions to a model."""
 
 
 class ModelMeters:

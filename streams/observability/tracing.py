@@ -3,7 +3,7 @@
 Enters: `traceparent`, `tracestate` (W3C) and `request_id` of a record. Leaves: spans, by OpenTelemetry's API alone; the
 fields `request_id` and `trace_id` of log lines; the same headers on events. Guaranteed: no key, value or text of a
 record gets into a span; invalid headers count as absent. Without an SDK in the process no span is made, but a trace is
-carried on; what has no such header then costs nothing.
+carried on; a record without such a header costs nothing.
 """
 
 from contextvars import ContextVar, Token
@@ -24,14 +24,14 @@ TRACEPARENT = "traceparent"
 CARRIED = frozenset({TRACEPARENT, "tracestate", REQUEST_ID_HEADER})
 
 MAX_HEADER_BYTES = 512
-"""Of a longer header nothing is read: the propagator would log each one."""
+"""A longer header is ignored: the propagator would log each one."""
 
 _propagator = TraceContextTextMapPropagator()
 _current: ContextVar[Optional["FollowedRecord"]] = ContextVar("followed_record", default=None)
 
 
 def carried_headers() -> Headers:
-    """Return the headers of an event that follows from the record whose step runs; none outside of a step."""
+    """Return the headers of an event that follows from the record whose step runs; empty outside of a step."""
     followed = _current.get()
     return () if followed is None else followed.carried
 
@@ -51,7 +51,7 @@ def mark_refused(code: str) -> None:
 
 
 class FollowedRecord:
-    """A record with its span, and what its events and log lines have of it.
+    """A record with its span, and the ids for its events and log lines.
 
     Current within `with`, any number of times; an exception there ends the span, without its message.
     """
@@ -79,7 +79,7 @@ class FollowedRecord:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Make what was current before current again."""
+        """Restore the previous context."""
         if self._attached is not None:
             context.detach(self._attached)
         _current.reset(self._token)
@@ -103,7 +103,7 @@ class RecordTracer:
         self._makes_spans = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
     def follow(self, record: Record) -> FollowedRecord | None:
-        """Begin the span of a record, a child of its `traceparent`; None if there is nothing to follow."""
+        """Start the span of a record, a child of its `traceparent`; None if there is nothing to follow."""
         headers = _carried_by(record)
         if not headers and not self._makes_spans:
             return None

@@ -1,1 +1,1 @@
-"""What one partition owns: one SQLite file with the rows of all tables, the words and the offsets; and its commits."""
+"""The data of one partition: one SQLite file with all tables' rows, the words and the offsets; its commits."""

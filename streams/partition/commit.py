@@ -1,9 +1,9 @@
-"""Makes what was written to a partition durable: its events first, then its changelogs, then its database.
+"""Make the writes of a partition durable: events first, then changelogs, then the database.
 
-Enters: the rows that tables write, and when the events that follow from them are in Kafka. Leaves: after a commit the
-rows in the changelogs, then rows, lexical index and offsets in one transaction of the database. Guaranteed: no row of
-a memory is durable anywhere before the events that follow from it. So what a killed worker leaves of a record is done,
-and skipped when the record is delivered again; or it is not there, and done again.
+Enters: rows of tables, and the moment when the events of their record are in Kafka. Leaves: after a commit the rows in
+the changelogs, then rows, lexical index and offsets in one transaction of the database. Guaranteed: no row of a memory
+is durable before the events of its record. So after a kill a record is either complete, and skipped at its redelivery,
+or absent, and handled again.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from streams.observability.metrics import Meters
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 
 COMMIT_INTERVAL_S = 0.1
-"""Between two commits of a partition, unless a caller waits for one: acknowledgements do, replies to turns do not."""
+"""Commit interval of a partition, unless a caller waits: acknowledgements do, replies to turns do not."""
 
 MAX_WRITING_S = 1.0
-"""How long a commit lets other writes begin while it waits for one that takes long."""
+"""Time during which a commit lets new writes begin while it waits for a slow one."""
 
 STORAGE_TIMEOUT_S = 30.0
-"""How long a write to the local disk is retried. A full disk may be cleared; a broken one needs a restart."""
+"""Time limit of retries of a write to the local disk. A full disk may be cleared; a broken one needs a restart."""
 
 SendRow = Callable[[str, int, bytes, bytes | None], Awaitable[Awaitable[int]]]
-"""Hands a row to a topic's partition; returns an awaitable of its offset, however long that takes."""
+"""Hands a row to a topic's partition; returns an awaitable of its offset, without a time limit."""
 
 
 class Writing:
-    """Writes to a partition whose events are not all in Kafka: its next commit waits for them."""
+    """Writes to a partition whose events are not yet in Kafka: the next commit waits for them."""
 
     __slots__ = ("_state",)
 
@@ -37,7 +37,7 @@ class Writing:
         self._state = state
 
     def finish(self, sent: Sequence[Awaitable[object]]) -> "asyncio.Future[None]":
-        """Let commits go on once these events are in Kafka; return that moment. To be called once."""
+        """Let commits continue once these events are in Kafka; return that moment. Call it once."""
         self._state.end_writing()
         return asyncio.ensure_future(self._finish(sent))
 
@@ -58,14 +58,14 @@ class _State:
         self.database = database
         self.flush_events = flush_events
         self.rows: list[tuple[str, bytes, bytes | None]] = []
-        """Rows that the changelogs lack, in the order of their writing: topic, key and value."""
+        """Rows missing in the changelogs, in the order of their writing: topic, key and value."""
         self.is_open, self.is_written, self.is_published = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        """Set while writes may begin, while none is under way, and while all their events are in Kafka."""
+        """Set while writes may begin; while none is in progress; while all their events are in Kafka."""
         self.committing, self.is_hurried = asyncio.Lock(), asyncio.Event()
         self.began = float("-inf")
         """When the last commit began."""
         self.next: asyncio.Task[None] | None = None
-        """The commit that has not begun."""
+        """The next commit, which has not begun."""
         self._writing = self._publishing = 0
         for event in (self.is_open, self.is_written, self.is_published):
             event.set()
@@ -101,7 +101,7 @@ class PartitionCommits:
         flush_events: Callable[[], None],
         interval_s: float = COMMIT_INTERVAL_S,
     ) -> None:
-        """`memories` is the changelog of memories; `flush_events` has the events that were sent written at once.
+        """`memories` is the changelog of memories; `flush_events` writes sent events at once.
 
         `interval_s` is the time between two commits of a partition that no caller waits for.
         """
@@ -114,9 +114,9 @@ class PartitionCommits:
         self._states: dict[int, _State] = {}
 
     async def begin(self, partition: int) -> Writing:
-        """Return what the writes of a record and their events belong to, after a commit that is under way.
+        """Return the handle for a record's writes and events, after any running commit.
 
-        To be finished. A caller that begins in several partitions does so in the order of their numbers.
+        The caller must finish it. To begin in several partitions, go in the order of their numbers.
         """
         state = self._state(partition)
         while not state.is_open.is_set():
@@ -124,11 +124,11 @@ class PartitionCommits:
         return state.begin()
 
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
-        """Note a row that was written to the database, for its changelog."""
+        """Note a row written to the database, for its changelog."""
         self._state(partition).rows.append((changelog, key, value))
 
     def applied(self, partition: int, topic: str) -> int:
-        """Return the offset after the last record of a topic that is applied."""
+        """Return the offset after the last applied record of a topic."""
         return self._state(partition).database.offset(topic) or 0
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
@@ -136,10 +136,10 @@ class PartitionCommits:
         self._state(partition).database.set_offset(topic, next_offset)
 
     async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
-        """Make durable what was written to these partitions, some time after the last commit or at once.
+        """Make writes to these partitions durable, a commit interval after the last commit or at once.
 
-        Where nothing is written since, nothing is done.
-        Raises Unavailable where the disk takes nothing for `STORAGE_TIMEOUT_S`, and what writing a row raises.
+        Does nothing without writes since then. Raises Unavailable if the disk accepts nothing for `STORAGE_TIMEOUT_S`,
+        and errors of writing a row.
         """
         written = [partition for partition in set(partitions) if self._is_written(partition)]
         commits = [self._next(partition, is_hurried=is_hurried) for partition in written]
@@ -149,7 +149,7 @@ class PartitionCommits:
             await asyncio.gather(*map(asyncio.shield, commits))
 
     def _is_written(self, partition: int) -> bool:
-        """True if a partition is here, and anything of it is not durable."""
+        """True if a partition is here and has uncommitted writes."""
         if (database := self._databases.opened(partition)) is None:
             return False
         state = self._state(partition)
@@ -157,14 +157,14 @@ class PartitionCommits:
         return is_under_way or bool(state.rows) or not database.is_committed
 
     def _state(self, partition: int) -> _State:
-        """Return the state of a partition that is here; what it had not committed when it left is forgotten."""
+        """Return the state of an open partition; uncommitted writes from before it last left are dropped."""
         state = self._states.get(partition)
         if state is None or state.database is not self._databases.opened(partition):
             state = self._states[partition] = _State(self._databases.at(partition), self._flush_events)
         return state
 
     def _next(self, partition: int, *, is_hurried: bool) -> "asyncio.Task[None]":
-        """Return the next commit of a partition: all that wait for it share it."""
+        """Return the next commit of a partition, shared by all that wait for it."""
         state = self._state(partition)
         if is_hurried:
             state.is_hurried.set()
@@ -192,19 +192,19 @@ class PartitionCommits:
                 state.is_open.set()
 
     async def _store(self, partition: int, state: _State) -> None:
-        """Write the rows to their changelogs, then commit the database; nothing of a partition that has left."""
+        """Write the rows to their changelogs, then commit the database; skip a partition that has left."""
         while state.database is self._databases.opened(partition):
             if not state.rows:
                 state.database.commit()
                 return
-            # Agents that begin nothing may write meanwhile.
+            # Agents that don't call `begin` may write meanwhile.
             await self._write_rows(partition, state)
 
     async def _write_rows(self, partition: int, state: _State) -> None:
         """Write the rows to their changelogs; the offsets after them are part of the commit.
 
-        Those of memories come last: a record whose memory is recovered is not handled again. All of them are written,
-        in their order, as a kill may leave the first ones.
+        Rows of memories come last: a record whose memory is recovered is not handled again. All are written, in their
+        order, as a kill may leave only the first ones.
         """
         rows, state.rows = state.rows, []
         try:

@@ -1,8 +1,8 @@
 """The database of a partition: one SQLite file, one connection, one transaction at a time.
 
-Rows of all tables, the lexical index and the offsets they were read up to become durable together, with `commit`. A
-write is visible to every later read of this connection at once. The content is derived: of a changelog, or of rows. A
-file of another version is replaced by an empty one; a damaged one is set aside first, whenever the damage shows.
+Rows of all tables, the lexical index and their log offsets become durable together, with `commit`. A write is visible
+to every later read of this connection at once. The content is derived from a changelog, or from rows. A file of another
+version is replaced by an empty one; a damaged one is set aside first, whenever the damage shows.
 """
 
 import contextlib
@@ -16,23 +16,23 @@ from schemas.failures import Unavailable
 from streams.damaged_stores import OnDamage, set_aside
 
 FORMAT_VERSION = 1000
-"""The version of the file's own tables. Those of the words have theirs: they are made of rows."""
+"""The version of the file's own tables. Those of the words have a separate one: they are derived from rows."""
 
 CACHE_KIB = 16_000
-"""Pages that are cached. Others are in the system's cache of files: some 5 us a row."""
+"""Cached pages. Others are in the system's file cache: about 5 us a row."""
 
 CHANGES_A_CHECKPOINT = 10_000
 """Changed rows after which a thread copies the write-ahead log to the file and syncs both: about 500 short turns."""
 
 MAX_LOG_PAGES = 4_000
-"""Pages of the log after which a commit copies the last of them itself: 16 MB. The log begins again from its start only
-where all of it was copied before the next write, which in a flood comes at once."""
+"""Log pages after which a commit copies the last of them itself: 16 MB. The log restarts from its beginning only if all
+of it was copied before the next write, which in a flood comes at once."""
 
 MAX_LOG_BYTES = 16 * 2**20
-"""The length to which the log is cut when it begins again."""
+"""The length to which a restarting log is cut."""
 
 PAGE_ROWS = 200
-"""Rows of a table that are read at a time: no statement stays open between two of them."""
+"""Rows of a table read at a time: no statement stays open in between."""
 
 _TABLES = """
 CREATE TABLE offsets (log TEXT PRIMARY KEY, next_offset INTEGER NOT NULL) WITHOUT ROWID;
@@ -61,16 +61,16 @@ class PartitionDatabase:
     """An open database. Belongs to one thread.
 
     If SQLite rolls back the whole open transaction, and with it earlier calls, all later writes raise `Unavailable`
-    until the partition is opened again, at what was committed.
+    until the partition is reopened with its committed state.
     """
 
     def __init__(self, path: Path, on_damage: OnDamage = lambda: None) -> None:
-        """`on_damage` is called when the file was set aside in use."""
+        """`on_damage` is called when a file in use was set aside."""
         self._path, self._on_damage = path, on_damage
         self.connection = open_file(path)
         self.execute = self.connection.execute
         self.on_rollback: Callable[[], None] = lambda: None
-        """Called when writes were rolled back: what is cached of them is wrong."""
+        """Called when writes were rolled back: caches of them are wrong."""
         self.on_commit: Callable[[], None] = lambda: None
         """Called after each commit."""
         self._checkpoint = Checkpoint(path)
@@ -79,7 +79,7 @@ class PartitionDatabase:
         """Offsets since the last commit; the next one writes them, once for many records."""
 
     def table(self, name: str) -> "TableRows":
-        """Return the rows of a table, which is created if it is new."""
+        """Return the rows of a table; create it if it is new."""
         with self.translate():
             # Not `WITHOUT ROWID`: rows of a kilobyte in an index take three times as long to find.
             self.execute(
@@ -89,7 +89,7 @@ class PartitionDatabase:
         return TableRows(self, name)
 
     def offset(self, log: str) -> int | None:
-        """Return the next offset of a log; None if none was set."""
+        """Return the next offset of a log; None if it was never set."""
         if (pending := self._offsets.get(log)) is not None:
             return pending
         with self.translate():
@@ -176,7 +176,7 @@ class PartitionDatabase:
         self._checkpoint.wait()
         with self.translate():
             [wait_ms] = self.execute("PRAGMA busy_timeout").fetchone()
-            # No other work of the worker waits for a reader.
+            # Don't wait for a reader: that would block the worker.
             self.execute("PRAGMA busy_timeout = 0")
             try:
                 [busy, *_] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -186,13 +186,13 @@ class PartitionDatabase:
             raise Unavailable("the database of the partition is read by another connection")
 
     def close(self) -> None:
-        """Close the file; what is not committed is lost."""
+        """Close the file; uncommitted writes are lost."""
         self._checkpoint.wait()
         with translate_sqlite_errors():
             self.connection.close()
 
     def require_usable(self) -> None:
-        """Raise Unavailable if committed writes alone are left."""
+        """Raise Unavailable if only committed writes are left."""
         if self._is_lost:
             raise Unavailable("the database of the partition lost uncommitted writes: open the partition again")
 
@@ -223,7 +223,7 @@ _CHECKPOINTS = ThreadPoolExecutor(1, "checkpoint")
 
 
 class Checkpoint:
-    """Copies the write-ahead log of one database to its file, beside the thread that writes."""
+    """Copies the write-ahead log of one database to its file, in a separate thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -245,12 +245,12 @@ class Checkpoint:
         return is_too_long
 
     def wait(self) -> None:
-        """Wait until nothing is copied."""
+        """Wait for the end of a running copy."""
         if self._running is not None:
             self._running.result()
 
     def _copy(self) -> int:
-        # What can't be copied now is copied later; what is wrong with the file shows to its reader.
+        # A failed copy is repeated later; errors of the file show to its readers.
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(self._path)) as connection:
             return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
         return 0
@@ -263,7 +263,7 @@ _STATEMENTS = (
     "SELECT number, key, value FROM rows WHERE number > ? ORDER BY number LIMIT ?",
     "SELECT key FROM rows WHERE key >= ? ORDER BY key LIMIT ?",
 )
-"""Of a table of this name."""
+"""For a table of this name."""
 
 
 class TableRows:
@@ -328,14 +328,14 @@ class PartitionDatabases:
     """The open databases of one worker."""
 
     def __init__(self, directory: Path, on_damage: OnDamage = lambda: None) -> None:
-        """`on_damage` is called when a file turns out damaged in use and was set aside."""
+        """`on_damage` is called when a file in use turned out damaged and was set aside."""
         self._directory, self._on_damage = directory, on_damage
         self._open: dict[int, PartitionDatabase] = {}
         self.prepare: Callable[[PartitionDatabase], None] = lambda _: None
-        """Creates further tables in a database that was opened."""
+        """Creates further tables in an opened database."""
 
     def at(self, partition: int) -> PartitionDatabase:
-        """Return the database of a partition, which is opened if it is not open."""
+        """Return the database of a partition, opening it if needed."""
         database = self._open.get(partition)
         if database is None:
             database = PartitionDatabase(self.path(partition), self._on_damage)
@@ -348,7 +348,7 @@ class PartitionDatabases:
         return self._open.get(partition)
 
     def close(self, partition: int) -> None:
-        """Close the database of a partition, if it is open; what is not committed is lost."""
+        """Close the database of a partition, if it is open; uncommitted writes are lost."""
         if (database := self._open.pop(partition, None)) is not None:
             database.close()
 
@@ -357,7 +357,7 @@ class PartitionDatabases:
         return database_path(self._directory, partition)
 
     def close_all(self) -> None:
-        """Close all databases; what is not committed is lost."""
+        """Close all databases; uncommitted writes are lost."""
         for partition in list(self._open):
             self.close(partition)
 
@@ -381,7 +381,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def delete_file(path: Path) -> None:
-    """Delete a file and SQLite's files beside it, if they exist."""
+    """Delete a file and its SQLite side files, if they exist."""
     for suffix in ("", *_BESIDE):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -419,5 +419,5 @@ def _ensure_tables(connection: sqlite3.Connection) -> None:
         connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
     elif version != FORMAT_VERSION:
         raise _OtherVersionError(f"version {version} instead of {FORMAT_VERSION}")
-    # What recovery reads first: damage shows now.
+    # Read first by recovery: damage shows now.
     connection.execute("SELECT * FROM offsets").fetchall()

@@ -1,4 +1,4 @@
-"""The turns that are read and applied, by partition and boundary: `read_after` and commands wait for them.
+"""Progress of reading and applying turns, by partition and boundary: `read_after` and commands wait for it.
 
 Turns of one boundary are applied in the order of their partition; those of other boundaries may overtake them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 class AppliedOffsets:
-    """Which turns of each partition are applied. Everything before the first one that waits is applied."""
+    """Applied turns of each partition. Everything before the first waiting one is applied."""
 
     def __init__(self) -> None:
         self._read: dict[int, int] = {}
@@ -26,7 +26,7 @@ class AppliedOffsets:
         self._notify(partition)
 
     def leave(self, partition: int) -> None:
-        """Record that a partition is another worker's."""
+        """Record that a partition belongs to another worker."""
         self._read.pop(partition, None)
         self._waiting.pop(partition, None)
 
@@ -44,7 +44,7 @@ class AppliedOffsets:
         self._notify(partition)
 
     def next_offset(self, partition: int, boundary: str | None = None) -> int | None:
-        """Return the first offset that is not applied; with `boundary`, of those that may be its turns.
+        """Return the first unapplied offset; with `boundary`, considering only turns that may be its own.
 
         None for a partition of another worker.
         """
@@ -52,7 +52,7 @@ class AppliedOffsets:
         return None if read is None else self._waiting[partition].first(boundary, read)
 
     def is_applied(self, partition: int, offset: int, boundary: str | None = None) -> bool:
-        """True if the offset, and everything before it, is applied; with `boundary`, what are its turns."""
+        """True if the offset and everything before it is applied; with `boundary`, only as far as its turns."""
         return (self.next_offset(partition, boundary) or 0) > offset
 
     async def reached(self, partition: int, offset: int, within: float, boundary: str | None = None) -> bool:
@@ -60,7 +60,7 @@ class AppliedOffsets:
         return await self.until(partition, lambda: self.is_applied(partition, offset, boundary), within)
 
     async def until(self, partition: int, condition: Callable[[], bool], within: float) -> bool:
-        """Wait at most `within` seconds for a condition that applied turns bring about; return whether it holds."""
+        """Wait at most `within` seconds for a condition that applied turns fulfil; return whether it holds."""
         try:
             async with asyncio.timeout(within):
                 while not condition():
@@ -74,7 +74,7 @@ class AppliedOffsets:
 
 
 class WaitingTurns:
-    """The offsets of one partition that are read and not applied, in order. All operations take constant time."""
+    """Offsets of one partition that are read but not applied, in order. All operations take constant time."""
 
     def __init__(self) -> None:
         self._boundary_of: OrderedDict[int, str] = OrderedDict()
@@ -86,7 +86,7 @@ class WaitingTurns:
         self._by_boundary.setdefault(boundary, deque()).append(offset)
 
     def remove(self, offset: int) -> None:
-        """Remove an offset, the first of its boundary; one that does not wait changes nothing."""
+        """Remove an offset, the first of its boundary; ignore one that does not wait."""
         boundary = self._boundary_of.pop(offset, None)
         if boundary is not None:
             line = self._by_boundary[boundary]

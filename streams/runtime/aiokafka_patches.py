@@ -1,4 +1,4 @@
-"""What aiokafka lacks where a broker is killed or cut off, for all connections of a worker: Faust makes its own."""
+"""Patches of aiokafka for killed or disconnected brokers, for all connections of a worker: Faust makes its own."""
 
 from functools import partial
 from typing import Any

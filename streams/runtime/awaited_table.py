@@ -1,8 +1,8 @@
 """The base of every table: rows in the database of a partition, and in a compacted changelog.
 
 A write names its partition; it reaches the database at once and the changelog with the next commit. `pending_writes`
-returns what must be awaited before the event that caused it may be acknowledged, so that no record is only on one
-worker's disk.
+returns an awaitable for the acknowledgement of the event that caused them, so that no record is only on one worker's
+disk.
 """
 
 from collections.abc import Awaitable, Collection, Coroutine, Generator, Iterator
@@ -23,14 +23,14 @@ class Commits(Protocol):
     """The commits of partitions."""
 
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
-        """Note a row that was written, for its changelog."""
+        """Note a written row, for its changelog."""
 
     def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> Coroutine[Any, Any, None]:
-        """Make durable what was written."""
+        """Make the writes durable."""
 
 
 class Committed:
-    """Awaitable of the commit of partitions, which begins when it is awaited. It need not be."""
+    """Awaitable of the commit of partitions, which starts when awaited. It need not be awaited."""
 
     def __init__(self, commits: Commits, partitions: Collection[int]) -> None:
         self._commits = commits
@@ -50,8 +50,8 @@ def create_table(app: faust.App, name: str) -> "AwaitableTable":
 class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     """A Faust table whose rows are read and written in a partition's database.
 
-    Faust's own reads look twice and find the partition by the event in progress, which a reader that has awaited
-    anything no longer has. They took a quarter of a query's time. `commits` of the app has its writes.
+    Faust's own reads look twice and find the partition by the current event, which a reader no longer has after its
+    first await. They took a quarter of a query's time. Writes are part of the app's `commits`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -92,7 +92,7 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         return self.rows(partition).keys(from_key=first)
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return what must be awaited for the writes since the last call."""
+        """Return the awaitable of all writes since the last call."""
         written, self._written = self._written, set()
         return [Committed(self._commits, written)] if written else []
 

@@ -1,4 +1,4 @@
-"""Writes rows to changelogs, again and again while Kafka takes none."""
+"""Write rows to changelogs, retrying while Kafka accepts none."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -13,7 +13,7 @@ from faust.transport.drivers.aiokafka import Producer
 from streams.runtime.kafka_refusals import REFUSALS
 
 CHANGELOG_RETRY_S = 0.5
-"""The pause before a row is handed to the producer again."""
+"""Pause before a row is handed to the producer again."""
 
 Row = tuple[str, bytes, bytes | None, int]
 """Topic, key, value and partition."""
@@ -22,15 +22,15 @@ log = structlog.get_logger()
 
 
 class ChangelogProducer(Producer):
-    """Faust's producer, which the commits of partitions write their rows with."""
+    """Faust's producer, used by the commits of partitions to write their rows."""
 
     def _new_producer(self, *args: Any, **kwargs: Any) -> AIOKafkaProducer:
         return self.app.fence.guard(super()._new_producer(*args, **kwargs))  # type: ignore[attr-defined]
 
     async def send_row(self, topic: str, partition: int, key: bytes, value: bytes | None) -> Awaitable[int]:
-        """Hand a row over, however long that takes; the result is its offset. Raises KafkaError if it is refused.
+        """Hand a row over, without a time limit; the result is its offset. Raises KafkaError if it is refused.
 
-        Rows come after one another only where no newer row of a key is handed over before the result.
+        Rows stay in order only if no newer row of a key is handed over before the result.
         """
         row = topic, key, value, partition
         return self._written(row, await self._accepted(row))

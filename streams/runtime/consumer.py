@@ -43,21 +43,21 @@ from streams.settings import IsolationLevel, KafkaConnection
 log = structlog.get_logger()
 
 IN_FLIGHT_TIMEOUT_S = 8.0
-"""How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
-and an event may wait for a store that is away for hours."""
+"""Time that a rebalance or a shutdown waits for events in progress. All partitions of all workers freeze meanwhile, and
+an event may wait hours for a store that is away."""
 
 LAST_KEYS = 50
-"""Records at the end of a changelog that tell whether it is that of a table: one key in common suffices."""
+"""Records at the end of a changelog that show whether it is that of a table: one key in common suffices."""
 
 LAST_KEYS_TIMEOUT_MS = 10_000
-"""How long they may take; a fetch from a broker in order takes some milliseconds."""
+"""Time limit of reading them; a fetch from a healthy broker takes a few milliseconds."""
 
 UNDER_WAY_FOR_S = 0.05
-"""How long the partitions with unacknowledged messages are looked up once for all: `health` asks for each."""
+"""Time for which the set of partitions with unacknowledged messages is reused: `health` asks for each."""
 
 
 class ReadingApp(Protocol):
-    """What the consumer needs of its app; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has it."""
+    """App attributes needed by the consumer; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has them."""
 
     kafka_connection: KafkaConnection
     isolation_level: IsolationLevel
@@ -94,7 +94,7 @@ class SafeAssignmentConsumer(Consumer):
         return active
 
     def pause_partitions(self, tps: Iterable[TP]) -> None:
-        """Stop reading these partitions, or do not begin."""
+        """Stop reading these partitions, or do not start."""
         tps = set(tps)
         self._awaiting_flow -= tps
         for reader in self._readers.values():
@@ -119,23 +119,23 @@ class SafeAssignmentConsumer(Consumer):
                 reader.begin({tp: self._read_offset[tp] for tp in dedicated})
 
     def track(self, message: Message) -> None:
-        """Count a message as under way: a rebalance waits for it."""
+        """Count a message as in progress: a rebalance waits for it."""
         self._unacked_messages.add(message)
 
     def highwater(self, tp: TP) -> int:
-        """Return the last known end offset of what may be read of a partition."""
+        """Return the last known end offset of a partition's readable records."""
         return self._reader_of(tp).highwater(tp) or 0
 
     def lag(self, tp: TP) -> int:
-        """Count the offsets after the committed one that may be read.
+        """Count the readable records after the committed offset.
 
-        None are left if all were read and nothing is unacknowledged: control records at the end are never committed.
+        0 if all were read and nothing is unacknowledged: control records at the end are never committed.
         """
         lag = self.highwater(tp) - (self._committed_offset.get(tp) or 0)
         return 0 if lag <= 0 or self._is_all_acknowledged(tp) else lag
 
     async def position(self, tp: TP) -> int | None:
-        """Return the offset that is fetched next; None before that is known."""
+        """Return the offset that is fetched next; None while unknown."""
         if self._is_dedicated(tp):
             return self._reader_of(tp).next_offset(tp)
         position: int | None = await super().position(tp)
@@ -160,7 +160,7 @@ class SafeAssignmentConsumer(Consumer):
 
     @property
     def hides_open_transactions(self) -> bool:
-        """True if records of open transactions, and those after them, are not read."""
+        """True if records of open transactions, and later ones, are hidden."""
         return self._isolation_level == READ_COMMITTED
 
     def verify_event_path(self, now: float, tp: TP) -> None:
@@ -172,8 +172,8 @@ class SafeAssignmentConsumer(Consumer):
     async def wait_empty(self) -> None:
         """Wait until the events that have begun are acknowledged, for a limited time.
 
-        Those that are left then are delivered again. In a rebalance the process ends, as their effects must not follow
-        those of the next owner of their partition; it returns as the same static member.
+        Later ones are delivered again. In a rebalance the process ends then, as their effects must not follow those of
+        the next owner of their partition; it returns as the same static member.
         """
         app = cast("ReadingApp", self.app)
         for inbox in chain.from_iterable(app.inboxes.values()):
@@ -181,7 +181,7 @@ class SafeAssignmentConsumer(Consumer):
         for delivery in app.deliveries:
             delivery.leave_waiting()
         self._clean_unacked_messages()
-        # Not cancelled: Faust takes a cancellation for the end of another commit, and waits on.
+        # Not cancelled: Faust takes a cancellation for the end of another commit, and keeps waiting.
         waiting = asyncio.ensure_future(super().wait_empty())
         done, _ = await asyncio.wait({waiting}, timeout=IN_FLIGHT_TIMEOUT_S)
         if done:
@@ -239,7 +239,7 @@ class SafeAssignmentConsumer(Consumer):
         return read >= self.highwater(tp) and tp not in self._partitions_under_way()
 
     def _partitions_under_way(self) -> Collection[TP]:
-        """Return the partitions with unacknowledged messages, of the last moment: a flood has twenty thousand."""
+        """Return the partitions with unacknowledged messages, recently computed: a flood has twenty thousand."""
         now = monotonic()
         if now >= self._under_way_until:
             self._under_way = {message.tp for message in list(self._unacked_messages)}

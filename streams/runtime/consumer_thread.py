@@ -1,4 +1,4 @@
-"""Faust's consumer thread as the group member of a worker: short fetches, a static member, its heartbeats watched."""
+"""Faust's consumer thread as a worker's group member: short fetches, a static member, watched heartbeats."""
 
 from collections.abc import Iterable
 from typing import Protocol, cast
@@ -14,13 +14,13 @@ from streams.runtime.membership import Membership
 from streams.settings import IsolationLevel
 
 FETCH_WAIT_MS = 200
-"""How long the broker may delay the response to a fetch without records. Other requests on the same connection wait as
+"""Time that the broker may delay the response to a fetch without records. Other requests on the connection wait as
 long: offsets, twice at every start and rebalance, and once for a `forget`. Faust's 1,500 ms made a start 3 s longer;
 200 ms cost an idle worker half a hundredth of a core."""
 
 
 class GroupApp(Protocol):
-    """What the thread needs of its app; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has it."""
+    """App attributes needed by the thread; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has them."""
 
     fence: GroupFence
     membership: Membership
@@ -45,21 +45,21 @@ class ShortPollThread(AIOKafkaConsumerThread):
         return consumer
 
     async def on_start(self) -> None:
-        """Connect, and watch the membership of the group, for the fence as well."""
+        """Connect, and watch the membership of the group, also for the fence."""
         await super().on_start()
         app, consumer = cast("GroupApp", self.transport.app), self._ensure_consumer()
         app.fence.watch(consumer)
         app.membership.watch(consumer)
 
     async def on_thread_stop(self) -> None:
-        """Disconnect, and leave the group if other workers can go on with the partitions at once."""
+        """Disconnect, and leave the group if other workers can take over the partitions at once."""
         if cast("GroupApp", self.transport.app).leaves_group and self._consumer is not None:
-            # aiokafka leaves the group for dynamic members alone; the broker knows this one by its member id.
+            # aiokafka leaves the group only for dynamic members; the broker knows this one by its member id.
             self._consumer._coordinator._group_instance_id = None  # noqa: SLF001
         await super().on_thread_stop()
 
     def highwater(self, tp: TP) -> int:
-        """Return the end offset of what may be read, as of the last fetch; 0 before it."""
+        """Return the end offset of the readable records, as of the last fetch; 0 before it."""
         return readable_end(self._ensure_consumer(), TopicPartition(*tp)) or 0
 
     def next_offset(self, tp: TP) -> int | None:

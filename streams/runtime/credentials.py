@@ -1,4 +1,4 @@
-"""TLS and SASL as Faust takes them."""
+"""TLS and SASL settings in Faust's form."""
 
 import faust
 from faust.types.auth import CredentialsT
@@ -8,7 +8,7 @@ from modestream_client.kafka.security import KafkaSecurity
 def kafka_credentials(security: KafkaSecurity | None) -> CredentialsT | None:
     """Return Faust's credentials; None for a connection without TLS and SASL.
 
-    Raises ValueError or OSError for a password or a file that can't be used.
+    Raises ValueError or OSError for an unusable password or file.
     """
     if security is None or security.protocol == "PLAINTEXT":
         return None

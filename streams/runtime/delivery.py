@@ -1,14 +1,14 @@
 """At-least-once delivery in order, without a round trip for each event.
 
 An agent handles events in two halves. `begin` runs for one event after another, in the order of the partition: it
-decides, writes tables and hands records to the producer, and returns what is still to be awaited. `settle` gets the
-longest run of finished events, oldest first, and makes their effects durable; only then are they acknowledged, in
-order. Many events are in flight, and none is acknowledged before its effects and those of all earlier ones are durable.
-An exception ends the run: unacknowledged events are delivered again.
+decides, writes tables, hands records to the producer, and returns an awaitable. `settle` gets the longest run of
+finished events, oldest first, and makes their effects durable; only then are they acknowledged, in order. Many events
+are in flight, and none is acknowledged before its effects and those of all earlier ones are durable. An exception ends
+the run: unacknowledged events are delivered again.
 
-With a `FairShare` only the events of one key begin in order, and keys in turn: a flood of one user is that user's own
-wait. They are acknowledged in order all the same. An event of a key without others is a request under way, as is every
-event without a `FairShare`; what has others of its key before it gives way to these, as do all events of a background
+With a `FairShare` only events of the same key begin in order, and keys take turns: a flood of one user delays only that
+user. They are still acknowledged in order. An event counts as an urgent request if it is alone with its key, or if
+there is no `FairShare`; an event behind others of its key gives way to requests, as do all events of a background
 agent.
 """
 
@@ -29,17 +29,17 @@ Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 BACKGROUND_SHARE = 1
-"""How long a background agent waits for requests under way, as a multiple of the time that it took before."""
+"""Time that a background agent waits for requests, as a multiple of the time that it took before."""
 
 SETTLED_SHARE = 4
-"""Part of the window that is settled at once: what is being settled keeps its place in the window, and the others have
-to keep busy what they wait for."""
+"""Share of the window that is settled at once: events being settled occupy the window; the rest must keep the embedder
+busy."""
 
 LOOK_INTERVAL_S = 0.03
-"""Between two looks, during a pause, at whether it still brings anything."""
+"""Interval, during a pause, between checks whether it still helps."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
-"""Values of the events in flight of one agent: beyond it none is read, whatever the window."""
+"""Bytes of the values of one agent's events in flight, beyond which no more are read, whatever the window."""
 
 
 class AckableEvent(Protocol):
@@ -64,7 +64,7 @@ class Held(Generic[Finished]):
     record: Record
     has_begun: bool = False
     request: RequestUnderWay | None = None
-    """The request that it counts as; None for what gives way to requests."""
+    """The request that it counts as; None if it gives way to requests."""
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
 
@@ -79,7 +79,7 @@ class Delivery(Generic[Finished]):
 
     `window` limits the events in flight, and `MAX_HELD_BYTES` their values. `pause_s` is the time between two calls of
     `settle`, so that under load each makes many events durable at the price of one; a single event is settled at once.
-    A pause ends early when as many have finished as are settled at once, or all have and no other has come.
+    A pause ends early when a full batch has finished, or all have and no other has come.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Delivery(Generic[Finished]):
         self._settle = settle
         self._window = window
         self._batch = max(1, window // SETTLED_SHARE)
-        """The most events that are settled at once."""
+        """Maximum events settled at once."""
         self._pause_s = pause_s
         self._fair_share = fair_share
         self._foreground = foreground or Foreground()
@@ -109,21 +109,21 @@ class Delivery(Generic[Finished]):
         self._in_flight: deque[Held[Finished]] = deque()
         self._held_bytes = 0
         self._worked_s = 0.0
-        """Seconds of `begin` since other tasks ran."""
+        """Seconds spent in `begin` since other tasks ran."""
         self._pausing = asyncio.Lock()
         self._queued = asyncio.Event()
         self._begun = asyncio.Event()
         self._settled = asyncio.Event()
 
     async def run(self, stream: AsyncIterable[AckableEvent]) -> None:
-        """Handle the stream until it ends and all events are settled. To be called once."""
+        """Handle the stream until it ends and all events are settled. Call it once."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._settle_in_order())]
                 if self._fair_share is not None:
                     tasks += [group.create_task(self._begin_in_turn()) for _ in range(self._fair_share.at_once)]
                 events = aiter(stream)
-                # Room first: an event that was taken, and is not in flight, would begin after its partition was left.
+                # Wait for room first: an event taken but not in flight would begin after its partition was left.
                 while await self._has_room() and (event := await anext(events, None)) is not None:
                     await self._take(event)
                 while self._in_flight:
@@ -138,7 +138,7 @@ class Delivery(Generic[Finished]):
     def leave_waiting(self) -> None:
         """Give up the events that wait for their turn, before their partitions are taken away.
 
-        Those that have begun after one of them end, and are not acknowledged either: all are delivered again.
+        Events that have begun after one of them finish, but are not acknowledged either: all are delivered again.
         """
         self._waiting.clear()
         kept = next((place for place, held in enumerate(self._in_flight) if not held.has_begun), len(self._in_flight))
@@ -193,7 +193,7 @@ class Delivery(Generic[Finished]):
         if held.request is not None:
             await asyncio.sleep(0)
             return
-        # The users whose events begin at once share the slices: one after another, for others wait for all.
+        # Users whose events begin at once share the slices one after another, as others wait for all of them.
         async with self._pausing:
             await self._foreground.give_way(worked_s, BACKGROUND_SHARE if self._is_background else MAX_WAIT_SHARE)
 
@@ -245,7 +245,7 @@ class Delivery(Generic[Finished]):
             await self._pause(started + self._pause_s)
 
     async def _pause(self, until: float) -> None:
-        """Let others finish: until a time of the loop, and only while that makes the next batch larger."""
+        """Let others finish until a loop time, but only while that makes the next batch larger."""
         loop, newest = asyncio.get_running_loop(), None
         await asyncio.sleep(0)
         while (left := until - loop.time()) > 0 and not self._has_full_batch():
@@ -258,7 +258,7 @@ class Delivery(Generic[Finished]):
         return len(self._in_flight) >= self._batch and all(map(_has_finished, islice(self._in_flight, self._batch)))
 
     async def _head(self) -> "asyncio.Future[Finished]":
-        """Wait until the oldest event has begun; return what it waits for."""
+        """Wait until the oldest event has begun; return its awaitable."""
         while not self._in_flight or self._in_flight[0].finishing is None:
             self._begun.clear()
             await self._begun.wait()

@@ -1,4 +1,4 @@
-"""A number that tells the data directories of a group's workers apart."""
+"""A number that distinguishes the data directories of a group's workers."""
 
 import socket
 from pathlib import Path
@@ -8,9 +8,9 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def directory_identity(directory: Path) -> int:
-    """Return a number that all processes with this directory have in common: those that its locks keep apart.
+    """Return a number common to all processes with this directory: those that its locks keep apart.
 
-    A machine is told by its boot: directories of two machines may have the same inode.
+    A machine is identified by its boot: directories of two machines may have the same inode.
     """
     machine = BOOT_ID.read_text(encoding="ascii") if BOOT_ID.exists() else socket.gethostname()
     found = directory.stat()

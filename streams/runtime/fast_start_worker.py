@@ -23,11 +23,11 @@ from streams.runtime.table_recovery import TableRecovery
 log = structlog.get_logger()
 
 SHUTDOWN_TIMEOUT_S = 1.0
-"""How long cancelled tasks may take to end before the loop is closed; Faust always waits this long."""
+"""Time for cancelled tasks to end before the loop is closed; Faust always waits this long."""
 
 
 class StartedParts(Protocol):
-    """What is started before the Faust app and stopped after it."""
+    """A part started before the Faust app and stopped after it."""
 
     async def start(self) -> None:
         """Start; an exception ends the process."""
@@ -49,10 +49,10 @@ class FastStartTables(TableManager):
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Begin recovery, and release the partitions that are other workers' now.
+        """Start recovery, and release the partitions that are other workers' now.
 
-        Recovery waits for the partitions that are new here (`TableRecovery`). After it, as its former round still
-        reads the tables until the new one begins. Copies are neither read nor written meanwhile.
+        Recovery waits for the newly assigned partitions (`TableRecovery`). The release comes after it, as its former
+        round still reads the tables until the new one starts. Copies are neither read nor written meanwhile.
         """
         locks, served = self._typed_app.partition_locks, {tp.partition for tp in assigned}
         async with self._typed_app.copies.held(served) as copies:
@@ -69,14 +69,14 @@ class FastStartTables(TableManager):
                 await self._release(partition, is_kept=partition in turned)
 
     async def _release(self, partition: int, *, is_kept: bool = False) -> None:
-        """Close all that is open of a partition, then let go of it, unless it is kept as a copy."""
+        """Close everything open of a partition, then release it, unless it is kept as a copy."""
         try:
             for table in self.values():
                 cast("PartitionStore", table.data).close_partition(partition)
             await self._typed_app.on_partition_lost(partition)
             databases_of(self.app).close(partition)
         except Exception:
-            # The end of the process releases it as well, and the next owner repairs what a kill leaves.
+            # The end of the process releases it as well, and the next owner repairs the effects of a kill.
             log.exception("a partition could not be released, ending the process", partition=partition)
             end_process()
         if not is_kept:
@@ -120,8 +120,8 @@ class _PartsService(Service):
 def run_until_signal(app: faust.App, parts: StartedParts) -> int:
     """Run the parts and the app until SIGTERM or SIGINT, then finish events in flight and commit.
 
-    Returns the exit code: that of a defect where anything else has ended them. Raises SystemExit with the reason where
-    a part refuses its settings.
+    Returns the exit code: that of a defect unless a signal ended them. Raises SystemExit with the reason where a part
+    refuses its settings.
     """
     worker = FastStartWorker(app, _PartsService(parts), quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None

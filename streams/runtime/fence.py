@@ -1,9 +1,9 @@
 """Stops a worker from writing when the group may have given its partitions to another one.
 
-A process that was paused (SIGSTOP, a suspended machine, a frozen container) goes on where it was: what it writes then
-lies behind the records of the next owner, and forgotten memories come back. Guaranteed: no produce request is sent
-later than `MAX_SILENCE_S` after the last heartbeat that the broker has confirmed; a worker that the broker no longer
-knows ends. While the broker is away requests wait, and go on when it is back and still knows the worker.
+A process that was paused (SIGSTOP, a suspended machine, a frozen container) resumes where it was: its writes would
+follow the records of the next owner, and forgotten memories would come back. Guaranteed: no produce request is sent
+later than `MAX_SILENCE_S` after the last heartbeat that the broker has confirmed; a worker unknown to the broker ends.
+While the broker is away requests wait, and continue when it is back and still knows the worker.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Copies of other workers' tables on this worker's disk, kept up by their changelogs, for the day that one is lost.
+"""Copies of other workers' tables on this worker's disk, updated from their changelogs, in case a worker is lost.
 
-Enters: the partitions that the assignor has this worker keep. Leaves: the same rows and offsets in the databases that
-Faust would fill, and what is derived of the rows. Guaranteed: nothing is written while partitions change hands; Faust
-finds a database as one that it has filled itself, and reads on from its offset. A copy serves no reader. Nothing of a
-partition is opened that another process of the data directory holds: its copy is tried again later.
+Enters: the partitions that the assignor has this worker keep. Leaves: the same rows and offsets as Faust would write to
+the databases, and data derived from the rows. Guaranteed: nothing is written while partitions change hands; Faust can't
+tell such a database from its own, and reads on from its offset. A copy serves no reader. A partition held by another
+process of the data directory is not opened: its copy is tried again later.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from streams.runtime.partition_store import PartitionStore
 from streams.topics import MAX_OUTPUT_BYTES
 
 PAGE_RECORDS = 500
-"""Records between two moments at which partitions may change hands: some 0.3 s with long texts."""
+"""Records between points at which partitions may change hands: about 0.3 s with long texts."""
 
 ROWS_AT_A_TIME = 8
-"""Rows that are written before requests come first: 4 ms with usual memories."""
+"""Rows written before requests come first: 4 ms with usual memories."""
 
 ENDS_EVERY_S = 1.0
-"""Between two looks at the ends of the changelogs."""
+"""Interval between checks of the ends of the changelogs."""
 
 MAX_READY_LAG = 100
 """Records of a partition that a complete copy may lack: some tens of milliseconds of recovery."""
@@ -62,12 +62,12 @@ class FollowCopies:
         return self._ready
 
     def behind(self) -> dict[str, int | None]:
-        """Return how many records the copy of each partition lacks; None before that is known."""
+        """Return how many records the copy of each partition lacks; None while unknown."""
         return {str(partition): self._behind.get(partition) for partition in sorted(self._partitions)}
 
     @asynccontextmanager
     async def held(self, served: Collection[int]) -> AsyncIterator[frozenset[int]]:
-        """Hold all copies while Faust opens and closes databases; then follow those that are assigned now.
+        """Hold all copies while Faust opens and closes databases; then follow the assigned ones.
 
         `served` are the partitions that are served from now on. Yields the copies.
         """
@@ -98,7 +98,7 @@ class FollowCopies:
                 await asyncio.sleep(BACKOFF_S)
 
     async def _take(self) -> frozenset[int]:
-        """Open the copies of partitions that no other process holds; return all that are open."""
+        """Open the copies of partitions that no other process holds; return all open ones."""
         async with self._held:
             for partition in sorted(self._partitions - self._open):
                 if self._app.partition_locks.try_copy(partition):
@@ -145,7 +145,7 @@ class FollowCopies:
         return store
 
     async def _look(self, reader: LogReader, changelogs: Collection[TP]) -> None:
-        """Note what the copies lack, and call back where this completes those that are due."""
+        """Note the lag of the copies, and call back if this completes the required ones."""
         ends = await reader.ends()
         behind: dict[int, int] = {}
         for changelog in changelogs:

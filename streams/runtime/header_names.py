@@ -2,7 +2,7 @@ r"""Lenient decoding of header names that are not UTF-8, as clients in C or Go c
 
 aiokafka decodes names in C and raises in the middle of a batch. A restart meets the same record again, so that one
 record blocks its partition for good. Here the rest of such a fetch is read by aiokafka's own Python code, with invalid
-bytes of a name as `\xff`. All other fetches cost what they did.
+bytes of a name as `\xff`. All other fetches cost the same as before.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
-"""The way of records from the readers of topics to the agents, without Faust's channels and streams.
+"""The path of records from the readers of topics to the agents, without Faust's channels and streams.
 
-Enters: messages that Faust's consumer tracks. Leaves: events, in order, for one agent. Guaranteed: an event is
-acknowledged by `settle` alone; those that are cleared are delivered again. Faust itself takes several passes of the
-event loop for each record that it hands over.
+Enters: messages that Faust's consumer tracks. Leaves: events, in order, for one agent. Guaranteed: only `settle`
+acknowledges an event; cleared ones are delivered again. Faust itself takes several passes of the event loop for each
+record that it hands over.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from faust.types.tuples import Message
 from schemas.messages.records import Record
 
 MAX_WAITING_EVENTS = 1000
-"""Events of one agent beyond which its topic is not polled. One poll may exceed it by what it brings."""
+"""Events of one agent above which its topic is not polled. One poll may exceed it by its records."""
 
 EVENTS_PER_PASS = 50
-"""Events that are taken at a stretch, some 2 ms."""
+"""Events taken in a row, about 2 ms."""
 
 
 class HeldEvent:
@@ -33,7 +33,7 @@ class HeldEvent:
 
     @property
     def record(self) -> Record:
-        """What was read, as bytes."""
+        """The record as read, in bytes."""
         message = self._message
         return Record(
             topic=message.topic,
@@ -51,7 +51,7 @@ class HeldEvent:
         self._message.ack(self._consumer)
 
     def leave(self) -> None:
-        """Give the event up without an acknowledgement: it is delivered again, and a rebalance waits for it no more."""
+        """Give the event up without an acknowledgement: it is delivered again, and rebalances don't wait for it."""
         self._message.acked = True
 
 
@@ -83,19 +83,19 @@ class Inbox:
         return True
 
     def clear(self) -> None:
-        """Give up all events that wait: their partitions are taken away."""
+        """Give up all waiting events: their partitions are taken away."""
         while self._waiting:
             self._waiting.popleft().leave()
         self._taken.set()
 
     def close(self) -> None:
-        """End the iteration: the agent stops, and events that wait are delivered again."""
+        """End the iteration: the agent stops, and waiting events are delivered again."""
         self.clear()
         self._is_closed = True
         self._changed.set()
 
     def __aiter__(self) -> Self:
-        """Iterate over the events, those of the future included."""
+        """Iterate over the events, future ones included."""
         return self
 
     async def __anext__(self) -> HeldEvent:

@@ -1,7 +1,7 @@
 """The heartbeat with a `group.instance.id`, Kafka's version 3.
 
-aiokafka 0.14 sends versions 0 and 1 without it: a static member whose place another one has is told that it is unknown,
-as if its session had run out. This one is told that it is fenced.
+aiokafka 0.14 sends versions 0 and 1 without it: a static member whose place is taken gets the error of an expired
+session. With version 3 it gets the error of a fenced member.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from aiokafka.protocol.group import HeartbeatResponse_v1
 from aiokafka.protocol.types import Int32, Schema, String
 
 FENCED_INSTANCE_ID = 82
-"""Kafka's error code for a static member whose place another one has; aiokafka 0.14 does not know it."""
+"""Kafka's error code for a static member whose place is taken; aiokafka 0.14 does not know it."""
 
 
 class HeartbeatResponseV3(HeartbeatResponse_v1):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""How far a consumer may read, at the isolation level that it was created with.
+"""The readable end of a partition at a consumer's isolation level.
 
 Records of an open transaction are hidden from a `read_committed` consumer, with all later ones of the partition. The
 end of a transaction is a control record: it takes an offset, and no consumer ever returns it.
@@ -15,7 +15,7 @@ def set_isolation_level(consumer: AIOKafkaConsumer, level: str) -> None:
 
 
 def readable_end(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
-    """Return the offset after the last record that may be read, as of the last fetch; None before it."""
+    """Return the offset after the last readable record, as of the last fetch; None before it."""
     if consumer._isolation_level == READ_COMMITTED:  # noqa: SLF001
         stable: int | None = consumer.last_stable_offset(partition)
         if stable is None or stable >= 0:

@@ -41,12 +41,12 @@ class StreamStep(Protocol):
     window: int
     """The limit of events in flight."""
     pause_s: float
-    """The least time between two calls of `settle`, in seconds."""
+    """Minimum time between two calls of `settle`, in seconds."""
     fair_share: FairShare | None
     """How users take turns; None: all events begin in order."""
 
     async def begin(self, record: Record) -> Awaitable[Any]:
-        """Do what must happen in order."""
+        """Do everything that must happen in order."""
 
     async def settle(self, finished: Sequence[Any]) -> None:
         """Make the effects of a run of events durable."""
@@ -68,18 +68,18 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         topic_replication_factor=settings.replication_factor,
         # `ensure_topics` creates the topics, Faust the changelogs; no topic for a leader is needed.
         topic_disable_leader=True,
-        # Copies are `FollowCopies`: Faust itself knows of none.
+        # Copies are `FollowCopies`: Faust itself does not know them.
         table_standby_replicas=0,
         # An idle worker, or one paused by back-pressure, must never leave the group: it would not return.
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         # Another worker takes over after this; the same one returns at once by its id (`member_name`).
         broker_session_timeout=SESSION_TIMEOUT_S,
-        # A member learns of a rebalance by it, and all partitions stand still until the last one has.
+        # A member learns of a rebalance by it, and all partitions freeze until the last one has.
         broker_heartbeat_interval=1,
         consumer_group_instance_id=worker_id,
-        # What is handled and not committed is handled again after a kill.
+        # Events handled and not committed are handled again after a kill.
         broker_commit_interval=0.5,
-        # Faust stops fetching for an agent at 0.8 of its buffer. What was polled before must still fit, or a slow
+        # Faust stops fetching for an agent at 0.8 of its buffer. Records polled before must still fit, or a slow
         # agent's full buffer blocks the topics of all others.
         broker_max_poll_records=200,
         stream_buffer_maxsize=2000,
@@ -104,7 +104,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         frozenset({topics.retrieve}),
         frozenset({topics.turns}),
         frozenset({topics.commands, topics.changes, topics.jobs, topics.consolidate}),
-        # Of every turn. The topics that are left keep Faust's consumer polling: the coordinator reports errors there.
+        # Topics of every turn. The remaining ones keep Faust's consumer polling: the coordinator reports errors there.
         frozenset({topics.remembered, topics.embedded}),
     )
     app.isolation_level = settings.isolation_level
@@ -142,10 +142,10 @@ def start_agent(
     on_settled: Callable[[int], None],
     on_defect: Callable[[], None],
 ) -> None:
-    """Add an agent that runs a step over a topic: what its reader puts into the inbox, and what Faust reads.
+    """Add an agent that runs a step over a topic: the records in its reader's inbox, and those that Faust reads.
 
-    `on_settled` gets the number of events after each call of `settle`; `on_defect` is called when the agent ends by an
-    exception. A background agent gives way to the requests of `foreground`.
+    `on_settled` gets the number of events after each call of `settle`; `on_defect` is called when an exception ends the
+    agent. A background agent gives way to the requests of `foreground`.
     """
     inbox, typed = Inbox(), cast("SafeAssignmentApp", app)
     typed.inboxes[topic].append(inbox)
@@ -171,7 +171,7 @@ def start_agent(
         except asyncio.CancelledError:
             raise
         except BaseException:
-            # An exit too: of the whole process, not of this agent alone.
+            # An exit too: it ends the whole process, not only this agent.
             log.exception("agent failed", agent=name)
             on_defect()
         finally:
@@ -185,7 +185,7 @@ async def _forward(stream: Any, inbox: Inbox, app: App) -> None:
     """Put the events of Faust's stream into the inbox; it ends with the stream, which ends with its agent."""
     try:
         events = aiter(stream.noack().events())
-        # Room first: an event that waits for it would be handled after its partition was left.
+        # Wait for room first: an event taken before would be handled after its partition was left.
         while await inbox.has_room() and (event := await anext(events, None)) is not None:
             inbox.put(HeldEvent(event.message, app.consumer))
     finally:
@@ -193,7 +193,7 @@ async def _forward(stream: Any, inbox: Inbox, app: App) -> None:
 
 
 def fence_of(app: App) -> GroupFence:
-    """Return the fence that the worker's other producers wait at, too."""
+    """Return the fence shared with the worker's other producers."""
     return cast("SafeAssignmentApp", app).fence
 
 
@@ -208,7 +208,7 @@ def on_joined(app: App, callback: Callable[[str], None]) -> None:
 
 
 async def confirm_membership(app: App) -> None:
-    """End the process if another one has its place in the group."""
+    """End the process if another one has taken its place in the group."""
     await cast("SafeAssignmentApp", app).membership.confirm()
 
 
@@ -218,7 +218,7 @@ def partition_locks_of(app: App) -> PartitionLocks:
 
 
 def on_partition_lost(app: App, callback: Callable[[int], Awaitable[None]]) -> None:
-    """Call back when a partition leaves: to close what is open of it, before another process opens it."""
+    """Call back when a partition leaves: to close its files before another process opens it."""
     cast("SafeAssignmentApp", app).on_partition_lost = callback
 
 
@@ -234,12 +234,12 @@ def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:
 
 
 def copies_of(app: App) -> FollowCopies:
-    """Return what keeps the copies of partitions that other workers serve."""
+    """Return the keeper of copies of partitions that other workers serve."""
     return cast("SafeAssignmentApp", app).copies
 
 
 def derive_rows(app: App, table: str, derive: DeriveRows, on_long_recovery: Callable[[int], None]) -> None:
-    """Have something written where rows of a table are recovered or copied; many are announced by partition."""
+    """Have derived data written where rows of a table are recovered or copied; many are announced by partition."""
     typed = cast("SafeAssignmentApp", app)
     typed.derive[table], typed.on_long_recovery = derive, on_long_recovery
 

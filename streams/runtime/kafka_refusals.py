@@ -1,7 +1,6 @@
-"""The errors of Kafka that no repetition heals: they are about the record itself."""
+"""Errors of Kafka about the record itself, which no retry heals."""
 
 from aiokafka.errors import InvalidTopicError, MessageSizeTooLargeError, RecordListTooLargeError, RecordTooLargeError
 
 REFUSALS = (MessageSizeTooLargeError, RecordTooLargeError, RecordListTooLargeError, InvalidTopicError)
-"""Errors about the record itself: the same record never succeeds. All others may heal: a topic that is made again, a
-clock that is set right, rights that are granted."""
+"""The same record never succeeds. All other errors may heal: a rebuilt topic, a corrected clock, granted rights."""

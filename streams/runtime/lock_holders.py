@@ -1,10 +1,10 @@
-"""The end of a process that keeps the lock of a partition which the group has given to this one.
+"""Kill a process that keeps the lock of a partition which the group has given to this one.
 
-A worker that stands still (SIGSTOP, a frozen container) keeps its locks; its session runs out, and the workers that get
-its partitions would wait as long as it stands still, with all that they serve. Its partitions are not its own any more
-and its fence would end it as soon as it went on, so it is killed: what it had in flight is handled again. Guaranteed:
-only a process that has the lock's file open is killed, and only by a member of the group: one that stood still itself,
-or is cut off from Kafka, may wait for what is the holder's again. On Linux alone: elsewhere the wait is only logged.
+A frozen worker (SIGSTOP, a frozen container) keeps its locks; its session runs out, and the workers that get its
+partitions would wait, with all that they serve, until it resumes. Its partitions are not its own any more and its fence
+would end it as soon as it resumed, so it is killed: its records in flight are handled again. Guaranteed: only a process
+that has the lock's file open is killed, and only by a member of the group: a process that was frozen itself, or is cut
+off from Kafka, may wait for partitions that are the holder's again. Only on Linux: elsewhere the wait is just logged.
 """
 
 import os
@@ -17,35 +17,35 @@ from pathlib import Path
 import structlog
 
 STOPPED_LIMIT_S = 3.0
-"""How long a stopped process may keep a lock: longer than a profiler that stops it to look."""
+"""Time limit for a stopped process to keep a lock: longer than a profiler that stops it for a sample."""
 
 HELD_LIMIT_S = 60.0
-"""How long a running one may: it closes its stores, which takes seconds on a slow disk."""
+"""Time limit for a running one: it closes its stores, which takes seconds on a slow disk."""
 
 POLL_INTERVAL_S = 0.5
-"""Between two looks at the holders."""
+"""Interval between checks of the holders."""
 
 MAX_PAUSE_S = 2.0
-"""A longer one between two looks: this process did not run, and may not know what the group has decided meanwhile."""
+"""After a longer interval this process did not run, and may have missed decisions of the group."""
 
 log = structlog.get_logger()
 
 
 def always_member() -> bool:
-    """True: for a process whose partitions no group decides."""
+    """True: for a process outside of any group."""
     return True
 
 
 @dataclass(slots=True)
 class Holder:
-    """A process that keeps a lock, and since when it was seen to."""
+    """A process that keeps a lock, and the time since when it is known to."""
 
     pid: int
     held_since: float
     stopped_since: float | None = None
 
     def is_overdue(self, now: float) -> bool:
-        """True if it has kept the lock for too long; to be called at each look."""
+        """True if it has kept the lock for too long; call it at each check."""
         if not _is_stopped(self.pid):
             self.stopped_since = None
             return now - self.held_since >= HELD_LIMIT_S
@@ -67,11 +67,11 @@ class OverdueHolders:
         self._holders: dict[Path, Holder] = {}
 
     def forget(self) -> None:
-        """Count from the next look on: what was seen before was under another assignment."""
+        """Count from the next check on: earlier ones were under another assignment."""
         self._holders = {}
 
     def look(self, locks: Iterable[Path]) -> None:
-        """Look at the holders, at most twice a second, and kill those that are overdue. To be called while waiting."""
+        """Check the holders, at most twice a second, and kill overdue ones. Call it while waiting."""
         now = self._now()
         pause_s = now - self._looked_at
         if pause_s < POLL_INTERVAL_S:
@@ -83,11 +83,11 @@ class OverdueHolders:
         overdue = {holder.pid: lock for lock, holder in self._holders.items() if holder.is_overdue(now)}
         for pid, lock in overdue.items():
             _end(pid, lock, self._is_member)
-        # Of one that can't be killed the next attempt is after as long again.
+        # If it can't be killed, the next attempt comes after the same time again.
         self._holders = {lock: holder for lock, holder in self._holders.items() if holder.pid not in overdue}
 
     def _seen(self, lock: Path, pid: int, now: float) -> Holder:
-        """Return what is known of a holder: nothing if the lock has changed hands."""
+        """Return the tracked holder: nothing if the lock has changed hands."""
         known = self._holders.get(lock)
         return known if known is not None and known.pid == pid else Holder(pid, now)
 
@@ -109,7 +109,7 @@ def _end(pid: int, lock: Path, is_member: Callable[[], bool]) -> None:
     except OSError:
         return
     try:
-        # Looked at once the process is pinned: its number may be another one's by now, and the lock in other hands.
+        # Checked once the process is pinned: its number may be another one's by now, and the lock in other hands.
         if pid != os.getpid() and is_member() and holder_of(lock) == pid and _has_open(pid, lock):
             log.error("killing a process that keeps partitions which are this worker's now", process=pid)
             signal.pidfd_send_signal(process, signal.SIGKILL)
@@ -130,7 +130,7 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _has_open(pid: int, file: Path) -> bool:
-    """True if the process has the file open. Raises OSError where that can't be seen."""
+    """True if the process has the file open. Raises OSError if that can't be determined."""
     wanted = file.stat()
     for opened in Path(f"/proc/{pid}/fd").iterdir():
         try:

@@ -1,10 +1,10 @@
-"""The static member of a worker's group, and the end of a process whose place in it another one has taken.
+"""The static member of a worker's group, and the end of a process whose place another process has taken.
 
 A worker that starts under the `group.instance.id` of a running one gets its place: Kafka fences the older member.
-aiokafka knows no such refusal: it forgets its member id, joins again, and fences the newer one, without end, while both
-are at work. Guaranteed here: the process whose place was taken ends before its events flow, or else at its next
-heartbeat or commit, before it joins again, with the exit code of refused settings. A member whose session has run out,
-with no other one in its place, joins again as before.
+aiokafka does not handle this error: it forgets its member id, joins again, and fences the newer one, without end, while
+both are at work. Guaranteed here: the replaced process ends before its events flow, or else at its next heartbeat or
+commit, before it joins again, with the exit code of refused settings. A member whose session has just expired joins
+again as before.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MEMBER_DIGEST_CHARS = 8
 """Hexadecimal digits of the topics' hash in the name of a group member."""
 
 REQUESTS_OF_MEMBERS = (HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, OffsetCommitRequest)
-"""The requests that the broker refuses for a member that it does not know."""
+"""Requests that the broker refuses for an unknown member."""
 
 log = structlog.get_logger()
 
@@ -43,12 +43,12 @@ def member_name(worker_id: str, topics: Iterable[str]) -> str:
 
 
 async def remain_member() -> bool:
-    """Return that a worker does not leave its group at its end, as one that is started again."""
+    """Return that a worker stays in its group at its end, as one that will be restarted."""
     return False
 
 
 class Membership:
-    """Takes notice of a consumer's place in its group."""
+    """Watches a consumer's place in its group."""
 
     def __init__(self, on_fenced: Callable[[], None] = end_refused) -> None:
         """`on_fenced` is called in the consumer's thread when another process has the place."""
@@ -60,7 +60,7 @@ class Membership:
         self._send: Callable[[Any], Awaitable[Any]]
 
     def watch(self, consumer: AIOKafkaConsumer) -> None:
-        """Look at the broker's responses to a started consumer; call it in the consumer's thread."""
+        """Watch the broker's responses to a started consumer; call it in the consumer's thread."""
         self._loop = asyncio.get_running_loop()
         self._coordinator = consumer._coordinator  # noqa: SLF001 - aiokafka has no callback for it
         self._send = self._coordinator._send_req  # noqa: SLF001
@@ -79,13 +79,13 @@ class Membership:
         return response
 
     async def confirm(self) -> None:
-        """Ask the broker now, from any thread. What keeps it from answering shows at the next heartbeat."""
+        """Ask the broker now, from any thread. Its failure to answer shows at the next heartbeat."""
         if self._loop is not None:
             asking = asyncio.run_coroutine_threadsafe(self._confirm(), self._loop)
             await asyncio.wrap_future(asking)
 
     def join_again(self) -> None:
-        """Have the group assign its partitions anew, from any thread."""
+        """Have the group assign its partitions again, from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._coordinator.request_rejoin)
 

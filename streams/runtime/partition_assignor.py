@@ -1,11 +1,11 @@
-"""Assigns the deployment's partitions, and no others; where asked for, with copies on further workers.
+"""Assigns exactly the deployment's partitions; with `STANDBY_COPIES`, with copies on further workers.
 
 Faust assigns topics with different numbers of partitions apart from each other. When an operator adds partitions to an
 input topic, a worker would get turns of a user whose tables another worker has. Here every topic counts as having the
 deployment's number; `MoveAddedPartitions` reads the others.
 
-Faust's own standbys would be assigned to its consumer and fill its recovery. Here a copy is nothing that Faust knows
-of: its partitions stand in the member's data under names that are no topics, and `FollowCopies` reads them.
+Faust's own standbys would be assigned to its consumer and fill its recovery. Copies are invisible to Faust: their
+partitions are in the member's metadata under reserved names, and `FollowCopies` reads them.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from faust.assignor.client_assignment import ClientAssignment, ClientMetadata
 from streams.wire.copy_assignment import Member, assign_partitions
 
 COPIES, READY, DUE = "copies", "copies-ready", "copies-due"
-"""Keys in the data of a member, beside which Faust has topics: the partitions of `Member`."""
+"""Reserved names in a member's metadata, among Faust's topics: the partitions of `Member`."""
 
 DIRECTORY = "copies-directory"
 """Likewise; one number, that of the member's data directory."""
@@ -37,7 +37,7 @@ class FixedPartitionAssignor(PartitionAssignor):
     _directory = 0
 
     def keep_copies(self, number: int, directory: int, ready: Callable[[], Collection[int]]) -> None:
-        """Have so many copies of each partition assigned; `directory` tells this worker's data directory."""
+        """Have so many copies of each partition assigned; `directory` identifies this worker's data directory."""
         self._copies_of_each, self._directory, self.ready = number, directory, ready
 
     @property
@@ -103,7 +103,7 @@ def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
     """Return why copies can't be assigned among these members, None if they can."""
     lacking = [name for name, member in members.items() if DIRECTORY not in member.assignment.standbys]
     if lacking:
-        # It would never say that a copy is complete, so no partition would ever move to it.
+        # It would never report a complete copy, so no partition would ever move to it.
         return f"{len(lacking)} of {len(members)} workers have no STANDBY_COPIES; give all of them the same value"
     if _share_directories(members.values()):
         return "workers share a data directory, whose files each of them can serve"
@@ -111,20 +111,20 @@ def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
 
 
 def _share_directories(members: Iterable[ClientMetadata]) -> bool:
-    """True if two members tell the same data directory."""
+    """True if two members have the same data directory."""
     told = [directory for member in members for directory in member.assignment.standbys.get(DIRECTORY, ())]
     return len(set(told)) < len(told)
 
 
 def _member(known: ClientMetadata, topics: Collection[str]) -> Member:
-    """Return what a member says of itself: what it serves of topics that are assigned together, and its copies."""
+    """Return a member's own report: its partitions of topics that are assigned together, and its copies."""
     had = known.assignment
     actives = next((set(had.actives[topic]) for topic in sorted(topics) if had.actives.get(topic)), set[int]())
     return Member(actives, set(had.standbys.get(COPIES, ())), frozenset(had.standbys.get(READY, ())))
 
 
 def _note(assigned: Mapping[str, ClientAssignment], members: Mapping[str, Member], topics: Collection[str]) -> None:
-    """Write down what members got. The copies are those of the last group; all usual topics are in one."""
+    """Record the assignment of each member. The copies are those of the last group; all usual topics are in one."""
     for name, member in members.items():
         assigned[name].actives.update({topic: sorted(member.actives) for topic in topics})
         assigned[name].standbys.update({COPIES: sorted(member.copies), DUE: sorted(member.due)})

@@ -1,10 +1,10 @@
 """The partitions whose files belong to this process, by a locked file for each in the data directory.
 
-Enters: the partitions that the group gives to this worker, after every rebalance. Leaves: partitions that are held, one
-after another as their last owners let go of them. Guaranteed: a partition is held by one process of the data directory
-at a time, until that releases it or ends in any way. No two processes wait for each other for ever: what is no longer
-assigned is released before anything is waited for, waiting ends with the next rebalance, and a process that keeps a
-lock for too long is killed (`lock_holders`).
+Enters: the partitions that the group gives to this worker, after every rebalance. Leaves: held partitions, one after
+another as their last owners release them. Guaranteed: a partition is held by one process of the data directory at a
+time, until that releases it or ends in any way. No two processes wait for each other forever: unassigned partitions are
+released before any wait, waiting ends with the next rebalance, and a process that keeps a lock for too long is killed
+(`lock_holders`).
 """
 
 import asyncio
@@ -20,10 +20,10 @@ import structlog
 from streams.runtime.lock_holders import OverdueHolders, always_member, holder_of
 
 POLL_INTERVAL_S = 0.02
-"""Between two tries: a lock that is released is had after half of it."""
+"""Interval between tries: a released lock is taken after half of it on average."""
 
 NOTICE_AFTER_S, NOTICE_INTERVAL_S = 3.0, 10.0
-"""When a wait is told: an owner that flushes takes less."""
+"""Time after which a wait is logged: an owner that flushes takes less."""
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class PartitionLocks:
         self._awaited: tuple[int, ...] = ()
 
     def awaited(self) -> dict[str, int | None]:
-        """Return the partitions that are waited for, with the processes that hold them; None: not known."""
+        """Return the awaited partitions, with the processes that hold them; None: unknown."""
         return {str(partition): holder_of(self._path(partition)) for partition in self._awaited}
 
     def is_held(self, partition: int) -> bool:
@@ -49,7 +49,7 @@ class PartitionLocks:
         return partition in self._held
 
     def is_original(self, partition: int) -> bool:
-        """True if the files of the partition are this process's own, and no copy of another worker's."""
+        """True if the files of the partition are this process's own, and not a copy of another worker's."""
         return partition in self._held and partition not in self._copies
 
     @property
@@ -63,9 +63,9 @@ class PartitionLocks:
         return self._assigned <= self._held.keys()
 
     def assign(self, partitions: Collection[int], copies: Collection[int] = ()) -> list[int]:
-        """Take the partitions of a new assignment; return those that are held and must be released.
+        """Take the partitions of a new assignment; return held ones that must be released.
 
-        Those of `copies` stay held if they are; nothing waits for the others (`try_copy`).
+        Held `copies` stay held; nothing waits for the others (`try_copy`).
         """
         self._assigned, self._copies = frozenset(partitions), frozenset(copies)
         self._holders.forget()
@@ -76,12 +76,12 @@ class PartitionLocks:
         return self._try(partition)
 
     def release(self, partition: int) -> None:
-        """Let go of a partition: nothing of it may be open."""
+        """Release a partition: nothing of it may be open."""
         if (held := self._held.pop(partition, None)) is not None:
             held.close()
 
     def close(self) -> None:
-        """Let go of all partitions."""
+        """Release all partitions."""
         for partition in list(self._held):
             self.release(partition)
 
@@ -129,4 +129,4 @@ class PartitionLocks:
 
 
 async def nothing_open(_partition: int) -> None:
-    """Close nothing of a partition that leaves: there are tables alone."""
+    """Close nothing of a partition that leaves: there are only tables."""

@@ -1,8 +1,8 @@
 """Faust's store of a table: a view on the database of each partition.
 
-Enters: the calls of Faust and of `AwaitableTable`. Leaves: their results. Guaranteed: no row is taken for missing
-because it cannot be read. A write that fails for want of room or by a disk that is away is `Unavailable`, and no record
-is refused meanwhile. Only partitions that this process holds are open.
+Enters: the calls of Faust and of `AwaitableTable`. Leaves: their results. Guaranteed: an unreadable row never counts as
+missing. A write that fails because the disk is full or away is `Unavailable`, and no record is refused meanwhile. Only
+partitions that this process holds are open.
 """
 
 from collections import defaultdict
@@ -23,10 +23,10 @@ PARTITION_STORE = "partition"
 STORES.aliases[PARTITION_STORE] = f"{__name__}:PartitionStore"
 
 DeriveRows = Callable[[int, Mapping[bytes, bytes | None]], None]
-"""Writes what is derived of rows of a partition; None for a deleted one."""
+"""Writes data derived from rows of a partition; None for a deleted row."""
 
 UNWRITTEN = "unwritten rows of {}"
-"""What is stored as an offset while a changelog lacks rows."""
+"""Stored in place of an offset while a changelog lacks rows."""
 
 
 def databases_of(app: Any) -> PartitionDatabases:
@@ -63,13 +63,13 @@ class PartitionStore(SerializedStore[bytes, bytes]):
         self._views.pop(partition, None)
 
     def persisted_offset(self, tp: TP) -> int | None:
-        """Return the last offset of the changelog whose record is here; None if there is none."""
+        """Return the offset of the last changelog record applied here; None before the first."""
         self.rows(tp.partition)
         following = databases_of(self.app).at(tp.partition).offset(tp.topic)
         return None if following is None else following - 1
 
     def set_persisted_offset(self, tp: TP, offset: int) -> None:
-        """Note it; durable with the next commit."""
+        """Store it; durable with the next commit."""
         self.rows(tp.partition)
         databases_of(self.app).at(tp.partition).set_offset(tp.topic, offset + 1)
 
@@ -95,7 +95,7 @@ class PartitionStore(SerializedStore[bytes, bytes]):
             self.commit(tp.partition)
 
     def apply_rows(self, tp: TP, rows: Mapping[bytes, bytes | None], offset: int) -> None:
-        """Write rows of a changelog, what is derived of them, and the offset of the last."""
+        """Write rows of a changelog, data derived from them, and the offset of the last."""
         if (derive := self.app.derive.get(self.table_name)) is not None:  # type: ignore[attr-defined]
             derive(tp.partition, rows)
         self.rows(tp.partition).apply(rows.items())

@@ -1,4 +1,4 @@
-"""The end of a worker that can't go on: at once, so that nothing unfinished is acknowledged or written."""
+"""End a worker that can't continue: at once, so that nothing unfinished is acknowledged or written."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import structlog
 log = structlog.get_logger()
 
 DEFECT_CODE = 70
-"""Exit code of a defect, `EX_SOFTWARE`: the supervisor starts the worker again."""
+"""Exit code of a defect, `EX_SOFTWARE`: the supervisor restarts the worker."""
 
 
 def end_process() -> None:
@@ -20,7 +20,7 @@ def end_process() -> None:
 
 
 def end_refused() -> None:
-    """Exit at once with the code of refused settings: the supervisor does not start the worker again.
+    """Exit at once with the code of refused settings: the supervisor does not restart the worker.
 
     The caller has logged the reason.
     """

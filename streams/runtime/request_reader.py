@@ -1,12 +1,12 @@
 """Reads the topics with waiting callers on the worker's event loop, apart from Faust's consumer.
 
-Faust's consumer fetches all partitions of all topics at once, in a thread of its own: a query waits there until sixty
+Faust's consumer fetches all partitions of all topics at once, in its own thread: a query waits there until sixty
 partitions are decoded, twice for the interpreter, and while the next request is written. Here a fetch is for the few
 partitions of one topic, and its records go straight to their agent: 2.5 ms less latency and processor time.
 
 Records are delivered one after another, in the order of each partition, each with the expected offset. Guaranteed: once
-`begin` or `leave` has returned, no record read before it is delivered; undelivered records are read again. A
-consumer that gets no response for a minute is replaced.
+`begin` or `leave` has returned, no record read before it is delivered; undelivered records are read again. A consumer
+without a response for a minute is replaced.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from streams.runtime.write_times import WriteTimes
 from streams.settings import KafkaConnection
 
 IDLE_POLL_TIMEOUT_MS = 1500
-"""How long the broker may delay an empty response, and how long one poll takes."""
+"""Time that the broker may delay an empty response, and the duration of one poll."""
 
 BACKPRESSURE_POLL_TIMEOUT_MS = 200
 """The same while an agent's inbox is full: its partition is checked again after this time."""
 
 YIELD_EVERY = 50
-"""Records between two pauses for other tasks: some 2 ms."""
+"""Records between two pauses for other tasks: about 2 ms."""
 
 MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
 """Bytes of one partition in one response: records of a megabyte come several at a time, others with them."""
 
 BACKOFF_S = 0.2
-"""The pause after an error."""
+"""Pause after an error."""
 
 log = structlog.get_logger()
 
@@ -58,7 +58,7 @@ class RequestReader:
         is_full: Callable[[TP], bool],
         defect: Callable[[BaseException], Awaitable[None]],
     ) -> None:
-        """`is_full` tells partitions whose agents must catch up; `defect` gets any exception but Kafka's.
+        """`is_full` names partitions whose agents must catch up; `defect` gets any exception but Kafka's.
 
         `connect` makes a consumer; `deliver` takes the records.
         """
@@ -73,7 +73,7 @@ class RequestReader:
         self._reading: asyncio.Task[None] | None = None
 
     def begin(self, offsets: Mapping[TP, int | None]) -> None:
-        """Read these partitions and no others, each from its offset on; None or 0 is its beginning."""
+        """Read exactly these partitions, each from its offset on; None or 0 is its beginning."""
         self._expected = dict(offsets)
         self._write_times = {tp: WriteTimes() for tp in offsets}
         self._restart()
@@ -85,21 +85,21 @@ class RequestReader:
             self._restart()
 
     def highwater(self, tp: TP) -> int | None:
-        """Return the end offset of what may be read, as the broker has reported it; None before that."""
+        """Return the end offset of the readable records, as last reported by the broker; None before that."""
         partition = TopicPartition(*tp)
         if self._consumer is None or partition not in self._consumer.assignment():
             return None
         return readable_end(self._consumer, partition)
 
     def next_offset(self, tp: TP) -> int | None:
-        """Return the offset that is read next; None before that is known."""
+        """Return the offset that is read next; None while unknown."""
         partition = TopicPartition(*tp)
         if self._consumer is None or partition not in self._consumer.assignment():
             return None
         return next_offset(self._consumer, partition)
 
     def written_after(self, tp: TP, offset: int) -> float | None:
-        """Return a moment of `running_time` after which a record was written; None if none is known."""
+        """Return a moment of `running_time` after which a record was written; None if unknown."""
         times = self._write_times.get(tp)
         return None if times is None else times.written_after(offset)
 
@@ -169,7 +169,7 @@ class RequestReader:
                 times.note(end, response_ms, now_ms, steady_s)
 
     async def _connected(self) -> AIOKafkaConsumer:
-        """Return the consumer; another one if it is silent. Until that has started, ends are those last reported."""
+        """Return the consumer, replaced if silent. Until a new one has started, ends are those last reported."""
         while self._consumer is None or self._watch.is_silent:
             consumer = self._connect()
             try:

@@ -1,7 +1,7 @@
-"""Whether a consumer is still answered, partition by partition.
+"""Detect a consumer that is no longer answered, partition by partition.
 
-Enters: after each poll, the last response for each partition that is asked for. Leaves: true once one of them has had
-no other for a minute. A consumer that asks for nothing any more learns of no end either, so it has no lag.
+Enters: after each poll, the last response for each fetched partition. Leaves: true once one of them has had no other
+response for a minute. A consumer that fetches nothing learns of no end either, so it has no lag.
 """
 
 import time
@@ -18,12 +18,12 @@ class ResponseWatch:
 
     def __init__(self) -> None:
         self.is_silent = False
-        """True if a partition had no response for `SILENCE_S` seconds when it was looked at last."""
+        """True if a partition had no response for `SILENCE_S` seconds at the last check."""
         self._last: dict[TopicPartition, tuple[int | None, float]] = {}
-        """The last response, and when it was seen first, on a steady clock."""
+        """The last response, and when it was first seen, on a steady clock."""
 
     def note(self, responses: Mapping[TopicPartition, int | None]) -> None:
-        """Note what tells the last response for each partition from others; what is not asked for is left out."""
+        """Remember each fetched partition's last response; drop the others."""
         now, before = time.monotonic(), self._last
         self._last = {
             partition: seen if (seen := before.get(partition)) and seen[0] == response else (response, now)

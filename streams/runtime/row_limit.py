@@ -1,7 +1,7 @@
 """The limit of a table's row, checked before anything of it is written.
 
-Enters: a table's name and a serialised value. Guaranteed: what passes is far below the largest record of a changelog
-(`streams.topics.MAX_OUTPUT_BYTES`), so that Kafka never refuses a write that the local store has accepted already.
+Enters: a table's name and a serialised value. Guaranteed: an accepted row is far below the largest record of a
+changelog (`streams.topics.MAX_OUTPUT_BYTES`), so that Kafka never refuses a write that the local store has accepted.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ MAX_ROW_BYTES = 2 * 1024 * 1024
 descriptions of a page, 0.3 MB."""
 
 MAX_MEMORY_ROW_BYTES = 12 * 1024 * 1024
-"""A memory's row holds its turn, which is a record of up to 8 MiB, and what was found in it."""
+"""A memory's row holds its turn, which is a record of up to 8 MiB, and its analysis."""
 
 MAX_JOBS_ROW_BYTES = 10 * 1024 * 1024
 """A boundary's row of jobs holds 4 MiB of their answers as texts, which JSON may write twice as long."""

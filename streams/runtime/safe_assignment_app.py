@@ -1,4 +1,4 @@
-"""The Faust app of a worker and its transport; the app has the parts that a worker adds to Faust's own."""
+"""The Faust app of a worker and its transport, with the parts that a worker adds."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,14 +37,14 @@ class SafeAssignmentApp(faust.App):
     dedicated_topics: Sequence[frozenset[str]] = ()
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread. One reader each."""
     membership: Membership
-    """Ends the process when another one has its place in the group."""
+    """Ends the process when another one has taken its place in the group."""
     copies: FollowCopies
     """Keeps copies of partitions that other workers serve."""
     isolation_level: IsolationLevel = "read_uncommitted"
-    """How records in transactions are read."""
+    """Whether records in open transactions are read."""
 
     kafka_connection: KafkaConnection
-    """What consumers beside Faust's own are created with."""
+    """Options of consumers other than Faust's."""
 
     partition_locks: PartitionLocks
     """The partitions whose files are this process's own."""
@@ -62,17 +62,17 @@ class SafeAssignmentApp(faust.App):
         self.deliveries: list[Delivery[Any]] = []
         """Those of all agents that have started."""
         self.inboxes: defaultdict[str, list[Inbox]] = defaultdict(list)
-        """Those of the agents of each topic."""
+        """Agents by topic."""
         self.leaves_group = False
-        """True if the worker gives its place in the group up when it ends."""
+        """True if the worker leaves its group when it ends."""
         self.should_leave: Callable[[], Awaitable[bool]] = remain_member
         """Decides that, at the end."""
         self.derive: dict[str, DeriveRows] = {}
-        """What else is written where rows of a table are recovered or copied, by the table's name."""
+        """Writers of derived data, where rows of a table are recovered or copied, by the table's name."""
         self.on_long_recovery: Callable[[int], None] = lambda _: None
         """Called before many rows of memories are recovered in a partition."""
         self.on_partition_lost: Callable[[int], Awaitable[None]] = nothing_open
-        """Closes what is open of a partition besides its tables, before the next owner may open it."""
+        """Closes everything of a partition except its tables, before the next owner may open it."""
 
     @property
     def member_name(self) -> str:

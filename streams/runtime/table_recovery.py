@@ -1,10 +1,10 @@
 """Faust's recovery of tables, where a table may be ahead of its changelog: a power cut took the end of Kafka's log.
 
 Enters: the persisted offset of each table, and the end of its changelog. Leaves: the same rows in both. Guaranteed: a
-row of the table is in the changelog before events flow, tombstones included; a kill meanwhile is followed by a new
-beginning, as a mark in the database tells that not all rows are written. Faust would end the worker at every start.
+row of the table is in the changelog before events flow, tombstones included; after a kill it starts over, as a mark in
+the database shows that not all rows are written. Faust would end the worker at every start.
 
-Refused is a log of which the tables have none of the last keys: it is that of another deployment.
+A log without any of the tables' last keys is refused: it belongs to another deployment.
 """
 
 import asyncio
@@ -23,24 +23,24 @@ from streams.runtime.partition_store import PartitionStore
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 
 MIN_REBUILT_ROWS = 5000
-"""Rows of memories beyond which the lexical index is built anew, elsewhere, instead of row by row."""
+"""Recovered rows of memories above which the lexical index is rebuilt, in another process, instead of row by row."""
 
 ROWS_AT_ONCE = 500
-"""Rows that are sent before the first of them is awaited: a megabyte of usual memories."""
+"""Rows sent before the first of them is awaited: a megabyte of usual memories."""
 
 log = structlog.get_logger()
 
 
 class TableRecovery(Recovery):
-    """Writes tables that are ahead of their changelogs to these, instead of ending the worker."""
+    """Completes the changelogs of tables that are ahead of them, instead of ending the worker."""
 
     def _add(self, table: Any, tp: TP, offsets: Counter[TP]) -> None:
-        """Add a partition whose table may still be open in the process that had it before."""
+        """Add a partition whose table may still be open in its former process."""
         self.tp_to_table[tp] = table
         offsets.setdefault(tp, None)  # type: ignore[arg-type] # as Faust does: it is read before the offsets are used
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:
-        """Wait for a step of recovery; before any of them, for the partitions, until they are held or reassigned."""
+        """Wait for a step of recovery; before the first, for the partitions, until they are held or reassigned."""
         if not self._typed_app.partition_locks.are_held:
             try:
                 await super()._wait(self._hold())
@@ -68,7 +68,7 @@ class TableRecovery(Recovery):
         if ahead and not await self._is_own_log(consumer, tps):
             raise ConsistencyError(
                 f"{ahead} end before the tables of this data directory, which have none of the last keys there: Kafka"
-                " is empty, or that of another deployment; give each deployment a data directory of its own"
+                " is empty, or that of another deployment; give each deployment its own data directory"
             )
         for tp in ahead:
             log.warning("a table is ahead of its changelog, which is completed", topic=tp.topic, partition=tp.partition)

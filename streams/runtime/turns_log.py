@@ -1,4 +1,4 @@
-"""The end of a topic's partitions in Kafka, and how far Faust's consumer has delivered them."""
+"""The end of a topic's partitions in Kafka, and the progress of Faust's consumer."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from faust.types import TP
 from schemas.failures import Unavailable
 
 OPEN_TRANSACTION_TIMEOUT_S = 2.0
-"""How long the end of open transactions is awaited, while other commands of this worker wait."""
+"""Time limit of waiting for the end of open transactions, while other commands of this worker wait."""
 
 OPEN_TRANSACTION_POLL_S = 0.1
 
@@ -22,7 +22,7 @@ class KafkaTurnsLog:
         self._topic = topic
 
     async def end(self, partition: int) -> int:
-        """Return the offset after the last record that may be read. Asks the broker, as the consumer may be behind."""
+        """Return the offset after the last readable record. Asks the broker, as the consumer may be behind."""
         tp = self._assigned(partition)
         try:
             return (await self._app.consumer.highwaters(tp))[tp]
@@ -55,7 +55,7 @@ class KafkaTurnsLog:
         tp, consumer = self._assigned(partition), self._app.consumer
         fetched = await consumer.position(tp)
         last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001
-        # Before the first read, Faust's last offset is the one that is read next.
+        # Before the first read, Faust's last offset is the next one to read.
         return (fetched or 0) >= end and (last or 0) <= applied and max(self._under_way(tp), default=-1) < applied
 
     async def is_pending(self, partition: int, offset: int) -> bool:

@@ -15,10 +15,10 @@ class WorkerStatus:
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self.details: dict[str, Callable[[], Collection[object]]] = {}
-        """What else is shown, by name, while it is not empty."""
+        """Further details by name, shown while not empty."""
         self._app = app
         self._turns, self._consumed = topics.turns, topics.consumed()
-        # A single job, consolidation or batch of the indexer may take minutes.
+        # Topics in which a single job, consolidation or batch of the indexer may take minutes.
         self._prompt = frozenset({topics.turns, topics.retrieve, topics.commands, topics.changes})
 
     def partitions(self) -> set[int]:
@@ -56,6 +56,6 @@ class WorkerStatus:
         return bool(self._app.in_recovery or self._app.rebalancing or not self.partitions())
 
     def __call__(self) -> dict[str, Any]:
-        """Return all of it, for `health`."""
+        """Return the whole status, for `health`."""
         state = {"lag": self.lag(), "partitions": sorted(self.partitions()), "recovering": self.recovering()}
         return state | {name: found for name, read in self.details.items() if (found := read())}

@@ -36,7 +36,7 @@ LOG4J_CONFIG = """<Configuration status="warn">
 </Configuration>
 """
 """Log4j's settings: everything to standard output, which the supervisor writes to a file of bounded size. The dump of
-some 350 settings at each start is suppressed."""
+about 350 settings at each start is suppressed."""
 
 SINGLE_NODE_SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
@@ -146,16 +146,16 @@ class KafkaInstallation:
 
 
 STOP_TIMEOUT_S = 20.0
-"""How long the broker may take to flush and end before it is killed."""
+"""Time for the broker to flush and end before it is killed."""
 
 START_TIMEOUT_S = 120.0
-"""How long a start may take, recovery of every log after a crash included."""
+"""Time limit of a start, including recovery of every log after a crash."""
 
 START_POLL_INTERVAL_S = 0.05
-"""The pause between two checks of a starting broker."""
+"""Interval between checks of a starting broker."""
 
 METADATA_TIMEOUT_MS = 5000
-"""Limit of one metadata request; callers that wait for a broker retry."""
+"""Timeout of one metadata request; callers that wait for a broker retry."""
 
 
 class KafkaBroker:
@@ -182,7 +182,7 @@ class KafkaBroker:
             await self._format()
 
     async def start(self) -> Child:
-        """Start the process; `wait_until_answering` tells when it serves requests. Raises OSError."""
+        """Start the process; `wait_until_answering` returns when it serves requests. Raises OSError."""
         return await self._child("kafka.Kafka", str(self._configure()))
 
     async def wait_until_answering(self, child: Child) -> bool:
@@ -207,7 +207,7 @@ class KafkaBroker:
             raise Unavailable(f"Kafka's storage can't be formatted (code {code}), see {self._layout.log('broker')}")
 
     def _configure(self) -> Path:
-        """Write the settings. The controller gets any free port, as no client needs it."""
+        """Write the settings. The controller gets any free port, as clients do not need it."""
         settings = self._layout.run / "server.properties"
         settings.write_text(server_properties(self._port, free_port(), self._layout.kafka), encoding="utf-8")
         return settings

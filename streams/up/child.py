@@ -1,6 +1,6 @@
-"""One child process: a session of its own, its pid in a file before it runs, its output in a log of bounded size.
+"""One child process: its own session, its pid in a file before it runs, its output in a log of bounded size.
 
-With a session of its own, Ctrl-C in a terminal reaches the supervisor alone, which then stops its children in order.
+With its own session, Ctrl-C in a terminal reaches the supervisor alone, which then stops its children in order.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ CHILD_MARK_VARIABLE = "STREAMS_UP_CHILD"
 """Environment variable of every child; it proves that a pid still belongs to our child."""
 
 REPLACEMENT_SUFFIX = "-next"
-"""Behind the name of a child whose replacement has this pid file."""
+"""Suffix of the pid file of a child's replacement."""
 
 MAX_LOG_BYTES = 10_000_000
 """A larger log is rotated."""
@@ -30,7 +30,7 @@ TAIL_LINES = 3
 """Lines repeated on the console when a child ends by itself: usually the last line names the error."""
 
 TAIL_BYTES = 8192
-"""The part of a log that is searched for its last lines."""
+"""Bytes at the end of a log searched for its last lines."""
 
 
 def child_mark(layout: Layout, name: str) -> str:
@@ -62,10 +62,9 @@ class Child:
         stdin: int = asyncio.subprocess.DEVNULL,
         is_replacement: bool = False,
     ) -> "Child":
-        """Start `command`. `environment` is added to the supervisor's own, which it gets `without` some names.
+        """Start `command`. `environment` is added to the supervisor's, `without` some of its variables.
 
-        Raises OSError.
-        A replacement has a pid file of its own until it succeeds the child of this name.
+        Raises OSError. A replacement has a separate pid file until it succeeds the child of this name.
         """
         pid_file = layout.pid_file(name + REPLACEMENT_SUFFIX if is_replacement else name)
         inherited = {variable: value for variable, value in os.environ.items() if variable not in without}
@@ -93,13 +92,13 @@ class Child:
     async def wait(self) -> int:
         """Wait for its end and delete its pid file."""
         code = await self._process.wait()
-        # Unless a replacement's is in its place.
+        # Unless the file is a replacement's by now.
         if read_pid(self._pid_file) == self.pid:
             self._pid_file.unlink(missing_ok=True)
         return code
 
     def succeed(self) -> None:
-        """Take the place of the child whose replacement this is, which has ended."""
+        """Take the place of the ended child that this one replaces."""
         place = self._pid_file.with_name(self._pid_file.name.replace(REPLACEMENT_SUFFIX, ""))
         with suppress(FileNotFoundError):
             self._pid_file.replace(place)
@@ -124,7 +123,7 @@ class Child:
 
 
 def read_pid(pid_file: Path) -> int | None:
-    """Return the process id in a file; None if there is none."""
+    """Return the process id in a file; None without one."""
     try:
         return int(pid_file.read_text(encoding="ascii"))
     except (OSError, ValueError):

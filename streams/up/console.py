@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 PROGRESS_INTERVAL_S = 3.0
-"""The pause between two progress lines."""
+"""Interval between progress lines."""
 
 PrintLine = Callable[[str], None]
 """Prints one line."""
 
 
 def print_line(line: str) -> None:
-    """Print a line at once. A closed console is no error."""
+    """Print a line at once. A closed console is not an error."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""The workers of one data directory under a supervisor: kept running, restarted in turn, their metrics on one page."""
+"""The workers of one data directory under a supervisor: supervision, rolling restarts, metrics on one page."""
 
 import asyncio
 import sys
@@ -19,10 +19,10 @@ from streams.up.supervised import LIVENESS_INTERVAL_S, SupervisedChild
 from streams.up.workers import ReportedStatus, WorkerProcess, worker_processes, worker_service
 
 BACK_TIMEOUT_S = 300.0
-"""How long a worker may take to serve again: a start that finds its tables takes seconds, a recovery longer."""
+"""Time limit for a worker to serve again: a start with its tables takes seconds, a recovery longer."""
 
 POLL_INTERVAL_S = 0.1
-"""Between two looks at the workers."""
+"""Interval between checks of the workers."""
 
 
 class RestartableWorker(Protocol):
@@ -34,7 +34,7 @@ class RestartableWorker(Protocol):
         """Load its replacement."""
 
     async def restart(self) -> None:
-        """End it cleanly; its replacement begins at once."""
+        """End it cleanly; its replacement starts at once."""
 
     async def status(self) -> ReportedStatus | None:
         """Return its status; None if it does not answer."""
@@ -50,7 +50,7 @@ class RollingRestart:
         print_line: PrintLine,
         back_s: float = BACK_TIMEOUT_S,
     ) -> None:
-        """`progress` is the file in which the state is written for the command that asked for it."""
+        """`progress` is the file with the state, for the command that started the restart."""
         self._workers = workers
         self._progress = progress
         self._print_line = print_line
@@ -95,10 +95,10 @@ class RollingRestart:
 
 
 READINESS_INTERVAL_S = 0.2
-"""The pause between two looks at workers that start."""
+"""Interval between checks of starting workers."""
 
 LOG_ROTATION_INTERVAL_S = 5.0
-"""The pause between two checks of the size of the logs."""
+"""Interval between checks of the size of the logs."""
 
 WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
 """The worker in the same Python; its settings are in its environment."""
@@ -106,7 +106,7 @@ WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """Which workers run."""
+    """The workers to run."""
 
     worker_ids: Sequence[str | None] = (None,)
     """One for each worker; None: the id in the data directory's file."""
@@ -129,7 +129,7 @@ class SupervisedWorker:
         await self.child.prepare()
 
     async def restart(self) -> None:
-        """End it cleanly; its replacement begins at once."""
+        """End it cleanly; its replacement starts at once."""
         await self.child.restart()
 
     async def status(self) -> ReportedStatus | None:
@@ -161,24 +161,24 @@ class Fleet:
         await run_together(*runs, self._restart_when_wanted(), *([self._serve_page()] if len(runs) > 1 else ()))
 
     async def stop(self) -> None:
-        """Stop all, at the same time; then what they shared."""
+        """Stop all, at the same time; then their shared embedders."""
         await asyncio.gather(*(worker.child.stop() for worker in self._workers))
-        # It has ended with the last worker, unless it hangs.
+        # They end with the last worker, unless they hang.
         end_shared_processes(shared_embedder_dir(self._layout.data_dir))
 
     def restart_in_turn(self) -> None:
-        """Begin a rolling restart; during one, another one follows it."""
+        """Start a rolling restart, after the present one if there is one."""
         self._is_wanted.set()
 
     async def is_ready(self) -> bool:
-        """True if every worker serves partitions; one alone is asked over the broker."""
+        """True if every worker serves partitions; a single one is asked over the broker."""
         if len(self._workers) == 1:
             return True
         statuses = await asyncio.gather(*(worker.status() for worker in self._workers))
         return all(status is not None and not status.recovering for status in statuses)
 
     async def announce(self) -> None:
-        """Wait until every worker serves partitions, and say so."""
+        """Wait until every worker serves partitions, and print it."""
         while not await self.is_ready():
             await asyncio.sleep(READINESS_INTERVAL_S)
         self.note_ready()

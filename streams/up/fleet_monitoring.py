@@ -41,7 +41,7 @@ class _Pages:
         return web.Response(body=page.encode(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def live(self, _: web.Request) -> web.Response:
-        # Workers that are stuck are restarted by this process: it need not be restarted for them.
+        # This process restarts stuck workers itself: it need not be restarted for them.
         return web.json_response({"alive": True})
 
     async def health(self, _: web.Request) -> web.Response:
@@ -56,7 +56,7 @@ WORKER_UP = "modestream_worker_up"
 
 
 def merge_pages(pages: Mapping[str, str | None]) -> str:
-    """Merge the pages by worker; None: the worker does not answer, which `modestream_worker_up` says."""
+    """Merge the pages by worker; None if the worker does not answer: `modestream_worker_up` shows it."""
     heads: dict[str, list[str]] = {}
     samples: dict[str, list[str]] = {}
     for worker, page in pages.items():

@@ -125,7 +125,7 @@ class Download:
             reraise=True,
         )
         try:
-            # Each attempt gets a repository of its own: what an earlier one has left there may be damaged.
+            # Each attempt gets a separate repository: files of an earlier one may be damaged.
             path = attempts(lambda: self._attempt(jar, Path(tempfile.mkdtemp(dir=staging))))
         except Exception as error:
             raise Unavailable(f"{jar.coordinate} can't be fetched: {error}") from error
@@ -148,7 +148,7 @@ ABANDONED_AFTER_S = 3600.0
 """An incomplete file without writes for this long was left by a killed process."""
 
 RECORDING_TIMEOUT_S = 60.0
-"""How long a recorded broker may take to end. It then writes its archive, on a fast machine in 6 s."""
+"""Time limit for a recorded broker to end. It then writes its archive, on a fast machine in 6 s."""
 
 
 async def install_kafka(cache: Path, layout: Layout, print_line: PrintLine) -> KafkaInstallation:

@@ -1,4 +1,4 @@
-"""Where a data directory has its files, and free loopback ports."""
+"""Paths of the files in a data directory, and free loopback ports."""
 
 import socket
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def rolling_restart(self) -> Path:
-        """Written by the supervisor: how far a rolling restart is."""
+        """Written by the supervisor: the progress of a rolling restart."""
         return self.run / "rolling-restart.json"
 
     def pid_file(self, name: str) -> Path:
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def audit_log(self) -> Path:
-        """The gateway's audit log, which it rotates itself: no `*.log`, as those are rotated here."""
+        """The gateway's audit log, which it rotates itself: not named `*.log`, as those are rotated here."""
         return self.logs / "audit.jsonl"
 
     def create(self) -> None:
@@ -68,7 +68,7 @@ class Layout:
 
 
 DEFAULT_HTTP_PORT = 8080
-"""The gateway's port where no other is named and this one is free."""
+"""The gateway's default port, if it is free."""
 
 
 def free_port() -> int:

@@ -25,23 +25,23 @@ FIRST_WORKER = "worker"
 
 
 def child_names(layout: Layout) -> list[str]:
-    """Return the children that may run, in the order of shutdown: each ends cleanly only while the next ones run."""
+    """Return the children that may run, in the order of shutdown: each needs the later ones to end cleanly."""
     workers = sorted(file.stem for file in layout.run.glob(f"{FIRST_WORKER}*.pid"))
     return ["gateway", *workers, "broker"]
 
 
 ORPHAN_GRACE_S = 10.0
-"""How long an orphan may take to end after a signal."""
+"""Time limit for an orphan to end after a signal."""
 
 ORPHAN_POLL_INTERVAL_S = 0.05
-"""The pause between two checks of an orphan: no event reports the end of another process's child."""
+"""Interval between checks of an orphan: no event reports the end of another process's child."""
 
 MAX_ENVIRON_READS = 20
 """Retries of an empty environment: the kernel shows it empty for a moment while a process becomes its command, and an
 orphan that is not recognised then would live on."""
 
 ENVIRON_RETRY_S = 0.001
-"""The pause between these reads; a zombie costs all of them, once."""
+"""Pause between these reads; a zombie costs all of them, once."""
 
 PROC_DIR = Path("/proc")
 """Linux's process file system; elsewhere `ps` is used."""
@@ -54,7 +54,7 @@ class StartRefused(Exception):
 
 
 class SettingsRefused(StartRefused):
-    """A child refuses its settings: it would do so again."""
+    """A child refuses its settings: a restart would not help."""
 
     exit_code = os.EX_CONFIG
 
@@ -76,14 +76,14 @@ def hold_data_dir(layout: Layout) -> Iterator[None]:
 
 
 async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
-    """End the children of an earlier supervisor, and what its workers shared; delete their pid files."""
+    """End the children of an earlier supervisor, and their shared embedders; delete their pid files."""
     for name in child_names(layout):
         pid = read_pid(layout.pid_file(name))
         if pid is not None and is_child(pid, layout, name):
             print_line(f"ending the {name} of an earlier start, process {pid}")
             await _end(pid, layout, name)
         layout.pid_file(name).unlink(missing_ok=True)
-    # It ends with the last worker, unless it hangs.
+    # They end with the last worker, unless they hang.
     end_shared_processes(shared_embedder_dir(layout.data_dir))
 
 

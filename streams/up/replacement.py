@@ -1,7 +1,7 @@
-"""A replacement of a child: it has loaded its program before the child ends, and begins when that has ended.
+"""A replacement of a child: loads its program before the child ends, and starts when it has ended.
 
-Loading takes most of a worker's start. A socket is the replacement's standard input: a byte from it says that it is
-loaded, a byte to it lets it begin. Guaranteed: it ends when its supervisor does, before it has begun.
+Loading takes most of a worker's start. The replacement's standard input is a socket: it sends a byte when it has
+loaded, and gets a byte when it may start. Guaranteed: it ends when its supervisor does, before it has started.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ REPLACEMENT_VARIABLE = "STREAMS_UP_STANDBY"
 LOADED, BEGIN = b"l", b"b"
 
 LOAD_TIMEOUT_S = 60.0
-"""How long a replacement may load; after that the child is started anew once the former one has ended."""
+"""Time limit of loading; after that the child is started normally once the former one has ended."""
 
 
 def wait_for_begin() -> None:
-    """In a replacement: tell that all is loaded, and wait until it may begin. In any other process: return at once."""
+    """In a replacement, report that all is loaded, and wait for the start. In any other process, return at once."""
     if os.environ.pop(REPLACEMENT_VARIABLE, None) is None:
         return
     with socket.socket(fileno=os.dup(0)) as supervisor:
@@ -38,7 +38,7 @@ def wait_for_begin() -> None:
 
 
 class Replacement:
-    """The supervisor's view of it."""
+    """The supervisor's handle of a replacement."""
 
     def __init__(self, child: Child, connection: socket.socket) -> None:
         self._child = child
@@ -68,7 +68,7 @@ class Replacement:
         return False
 
     def begin(self) -> Child:
-        """Let it begin in the place of the former child, which has ended."""
+        """Let it start in place of the former child, which has ended."""
         self._child.succeed()
         with suppress(OSError):
             self._connection.send(BEGIN)
@@ -76,7 +76,7 @@ class Replacement:
         return self._child
 
     async def end(self) -> None:
-        """End it before it has begun."""
+        """End it before it has started."""
         self._connection.close()
         self._child.kill()
         await self._child.wait()

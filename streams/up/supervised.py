@@ -1,6 +1,6 @@
 """A child that is probed over HTTP, and restarted, with backoff, whenever it ends.
 
-Bad answers of the `/live` of a worker in a row count as dead: three, at its start more.
+Three consecutive bad answers of a worker's `/live` count as dead, more at its start.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ from streams.up.ownership import SettingsRefused, StartRefused
 from streams.up.replacement import Replacement
 
 LIVENESS_INTERVAL_S = 5.0
-"""The pause between two probes."""
+"""Interval between probes."""
 
 STARTUP_GRACE_S = 120.0
-"""How long a new worker may be silent before its first answer: it loads its program and connects."""
+"""Grace period of a new worker before its first answer: it loads its program and connects."""
 
 STARTUP_FAILURE_THRESHOLD = 6
-"""Silent probes in a row that count as dead within the grace period, after the first answer: some 60 s. It answers
+"""Silent probes in a row that count as dead within the grace period, after the first answer: about 60 s. It answers
 before its tables are recovered, and opening large ones may hold it for half of that, at every start."""
 
 FAILURE_THRESHOLD = 3
 """Bad answers in a row that count as dead."""
 
 LIVENESS_TIMEOUT_S = 5.0
-"""Limit of one probe."""
+"""Timeout of one probe."""
 
 LivenessAnswer = Literal["live", "stuck", "silent"]
 
@@ -92,15 +92,15 @@ async def _get(port: int, path: str) -> tuple[bytes, bytes]:
 
 
 MAX_FAILED_STARTS = 5
-"""Short lives in a row, before the system was ready once, that count as a failure to start."""
+"""Consecutive short lives, before the system was first ready, that count as a failure to start."""
 
 INITIAL_RESTART_BACKOFF_S = 0.2
-"""The pause after the second short life in a row; it doubles for each further one."""
+"""Pause after the second consecutive short life; it doubles for each further one."""
 
 MAX_RESTART_BACKOFF_S = 5.0
 
 STABLE_AFTER_S = 10.0
-"""A child that lived this long did not fail at its start; it is restarted at once."""
+"""A child with a longer life did not fail at its start; it is restarted at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +110,18 @@ class ServiceSpec:
     name: str
     log: Path
     stop_s: float
-    """How long it may take to end before it is killed."""
+    """Time to end before it is killed."""
     start: Callable[[], Awaitable[Child]]
     watch: Callable[[Child], Awaitable[str]]
     """Returns a reason when a running child must be killed; cancelled when the child ends."""
     start_replacement: Callable[[], Awaitable[Replacement]] | None = None
-    """Starts a child that waits for its turn; None: one is started when the former has ended."""
+    """Starts a replacement; None: a new child is started when the former has ended."""
     before_start: Callable[[], None] = lambda: None
-    """Called before a child begins, and after the former one has ended."""
+    """Called before a child starts, and after the former one has ended."""
 
 
 class RestartBackoff:
-    """Doubling pauses after short lives in a row; the first short life is followed at once."""
+    """Doubling pauses after consecutive short lives; no pause after the first."""
 
     def __init__(self) -> None:
         self.short_in_a_row = 0
@@ -148,7 +148,7 @@ class SupervisedChild:
         """True once the system was ready: from then on it is restarted without limit, unless it is refused."""
 
     async def run(self) -> None:
-        """Start it again and again until cancelled. Raises StartRefused if its first starts fail, or it is refused."""
+        """Keep starting it until cancelled. Raises StartRefused if its first starts fail, or it is refused."""
         while True:
             began = time.monotonic()
             self._spec.before_start()
@@ -167,14 +167,14 @@ class SupervisedChild:
             await asyncio.sleep(pause_s)
 
     async def prepare(self) -> None:
-        """Load the replacement of the running child; where that fails, one is started in the usual way."""
+        """Load the replacement of the running child; if that fails, one is started normally."""
         if self._spec.start_replacement is not None:
             self._replacement = await self._spec.start_replacement()
             if not await self._replacement.is_loaded():
                 await self._end_replacement()
 
     async def restart(self) -> None:
-        """End the running child, if any; its replacement begins. Returns when it has ended."""
+        """End the running child, if any; its replacement starts. Returns when it has ended."""
         if self._child is not None and self._child.exit_code is None:
             self._is_ordered_to_end = True
             await self._child.stop(self._spec.stop_s)

@@ -83,9 +83,9 @@ async def _supervise(
     """Run with the data directory locked until a signal; return the exit code."""
     ending = asyncio.Event()
     for order in STOP_SIGNALS:
-        # A second Ctrl-C changes nothing: the children are being stopped already.
+        # Ignore a second Ctrl-C: the children are being stopped already.
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
-    # Until there are workers to restart: its default would end this process.
+    # Ignored until there are workers to restart: by default it would end this process.
     asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, lambda: None)
 
     async def run() -> None:
@@ -106,7 +106,7 @@ async def _supervise(
 
 
 async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
-    """Run until `ending` is set; an error that comes first is raised."""
+    """Run until `ending` is set; raise an earlier error."""
     work, waiting = asyncio.create_task(running), asyncio.create_task(ending.wait())
     await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -120,7 +120,7 @@ def _watch_restarts(fleet: Fleet) -> None:
 
 
 POLL_INTERVAL_S = 0.2
-"""The pause between two looks at the progress."""
+"""Interval between checks of the progress."""
 
 
 def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:

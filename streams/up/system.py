@@ -39,8 +39,8 @@ def gateway_service(
 ) -> ServiceSpec:
     """Describe the gateway at a host and port. It serves again by itself when the broker is back.
 
-    Its environment is the supervisor's `without` the variables of these names; the key of its provider is its own, also
-    where the worker has the same.
+    Its environment is the supervisor's `without` the variables of these names. The provider's key is its own, even if
+    the worker has the same.
     """
     set_here = {**dotenv_values(".env"), **os.environ}
     without = frozenset(without) - {set_here.get(PROVIDER_KEY)}
@@ -68,26 +68,26 @@ async def _forever() -> Never:
 
 
 READINESS_INTERVAL_S = 0.2
-"""The pause between two readiness probes."""
+"""Interval between readiness probes."""
 
 READINESS_TIMEOUT_S = 30.0
-"""Limit of one readiness probe."""
+"""Timeout of one readiness probe."""
 
 STARTING_NOTICE_INTERVAL_S = 10.0
-"""The pause between two notices of a start that still goes on."""
+"""Interval between notices of a continuing start."""
 
 GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
 """The gateway in the same Python; its settings are in its environment."""
 
 GATEWAY_STOP_S = 10.0
-"""How long the gateway may take to end; it closes open streams after two seconds."""
+"""Time limit for the gateway to end; it closes open streams after two seconds."""
 
 AUDIT_LOG = "MODESTREAM_GATEWAY_AUDIT_LOG"
 IMPORTS = "MODESTREAM_GATEWAY_IMPORTS"
 
 PROVIDER_KEY = "MODESTREAM_OPENAI_UPSTREAM_KEY_ENV"
 """Names the variable with the key of the provider."""
-"""The setting that has a default under `up` alone."""
+"""The setting that has a default only under `up`."""
 
 Probe = Callable[[str], Awaitable[bool]]
 """Readiness probe: True if the worker answers requests over the broker at `host:port`. May raise Unavailable."""

@@ -19,7 +19,7 @@ from streams.up.replacement import Replacement
 from streams.up.supervised import LivenessMonitor, ServiceSpec, fetch, probe_liveness
 
 SEVERAL_WORKERS = {
-    # A model is loaded once, and the supervisor serves the metrics of all at the address of the settings.
+    # Load a model once, and let the supervisor serve the metrics of all at the address of the settings.
     "MODESTREAM_SHARED_EMBEDDERS": "true",
     "MODESTREAM_METRICS_HOST": "127.0.0.1",
     "MODESTREAM_METRICS_PORT": "0",
@@ -33,7 +33,7 @@ libraries ignore it (decision 32)."""
 
 @dataclass(frozen=True, slots=True)
 class ReportedStatus:
-    """What a worker says of itself."""
+    """Status as reported by a worker."""
 
     partitions: frozenset[int]
     recovering: bool
@@ -41,7 +41,7 @@ class ReportedStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """One worker: its name, and the settings that it does not share with the others."""
+    """One worker: its name, and its individual settings."""
 
     name: str
     port_file: Path
@@ -103,7 +103,7 @@ def worker_service(
         return await Replacement.start(layout, worker.name, command, own)
 
     def before_start() -> None:
-        # Otherwise the port of an earlier worker would be probed, which another process may have by now.
+        # Remove the port of an earlier worker, which may belong to another process by now.
         worker.port_file.unlink(missing_ok=True)
 
     async def watch(_: Child) -> str:

@@ -1,8 +1,8 @@
-"""Records of the topic `archive`: the last record of each turn, by memory id, when the log of turns no longer has it.
+"""Records of the topic `archive`: the last record of each turn, by memory id, after it has left the log of turns.
 
-Enters: a record of the log of turns, or what is known of a forgotten turn. Leaves: a record of the archive, and the
-original again, with its place, time, key and headers. A forgotten turn keeps its identity, so that it stays forgotten
-where the archive is replayed, and nothing of what was said.
+Enters: a record of the log of turns, or the identity of a forgotten turn. Leaves: a record of the archive, and from it
+the original, with its place, time, key and headers. A forgotten turn keeps its identity, so that it stays forgotten
+where the archive is replayed, but not its text.
 """
 
 import re
@@ -19,10 +19,10 @@ ARCHIVED_FROM = "modestream_archived_from"
 """Header of an archived record: `offset:timestamp_ms:key` of the original, the key in base64 or `-` for none."""
 
 POSITION_KEY = b"position"
-"""Key of the record that says how far a partition of turns is archived; memory ids are UUIDs."""
+"""Key of the record with the archive's position in the log of turns; memory ids are UUIDs."""
 
 FORGOTTEN_TEXT = "[forgotten]"
-"""The content of a forgotten turn's record, in place of what was said."""
+"""The content of a forgotten turn's record, in place of its text."""
 
 
 def archived_turn(topic: str, memory_id: str, record: Record) -> Outgoing:
@@ -33,13 +33,13 @@ def archived_turn(topic: str, memory_id: str, record: Record) -> Outgoing:
 
 
 def archived_position(topic: str, partition: int, next_offset: int) -> Outgoing:
-    """Return the record that says that all turns before an offset are archived."""
+    """Return the position record: all turns before an offset are archived."""
     value = to_json({"schema": "archive_position.v1", "next_offset": next_offset})
     return Outgoing(topic, POSITION_KEY, value, partition=partition, is_unhurried=True)
 
 
 def original_turn(record: Record, topic: str) -> Record | None:
-    """Return the record of the log that a record of the archive holds; None for one that holds none."""
+    """Return the log's record from a record of the archive; None for another kind of record."""
     origin = re.fullmatch(rf"(\d{{1,18}}):(-?\d{{1,18}}):({KEY_TEXT})".encode(), record.header(ARCHIVED_FROM) or b"")
     if origin is None or record.value is None:
         return None
@@ -67,7 +67,7 @@ def forgotten_turn(
     occurred_at: datetime | None,
     mode: str | None = None,
 ) -> bytes:
-    """Return the value of a forgotten turn's record: its identity, without what was said."""
+    """Return the value of a forgotten turn's record: its identity, without its text."""
     return to_json(
         {
             "schema": "turn.v1",

@@ -1,9 +1,9 @@
-"""Which member of a group serves a partition, and which keep a copy of its tables and words. Pure.
+"""Assign partitions to the members of a group, and copies of their tables and words. Pure.
 
-Enters: the members with what they serve and keep now. Leaves: the same objects, changed. Guaranteed: each partition is
-served once; a partition whose member is gone goes to one that has its copy, whatever else that serves; a partition is
-taken from a living member only for one that has its whole copy, so no partition waits for a copy to be made. A member
-that should serve more first gets the copies that this takes, and says when it has them.
+Enters: the members with their present partitions and copies. Leaves: the same objects, changed. Guaranteed: each
+partition is served once; a partition whose member is gone goes to a member with its copy, whatever else that serves; a
+partition is taken from a living member only for one with a complete copy, so no partition waits for a copy to be made.
+A member that should serve more first gets the copies for it, and reports when it has them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Member:
-    """What one member serves and keeps."""
+    """Partitions and copies of one member."""
 
     actives: set[int] = field(default_factory=set)
     copies: set[int] = field(default_factory=set)
     ready: frozenset[int] = frozenset()
-    """The copies that were complete when it joined."""
+    """Copies that were complete when it joined."""
     due: set[int] = field(default_factory=set)
-    """The copies of partitions that it is to serve; once they are complete it joins again."""
+    """Copies of partitions that it is to serve; once they are complete it joins again."""
 
 
 def assign_partitions(members: Mapping[str, Member], partitions: int, copies: int) -> None:
-    """Assign all partitions below `partitions`, each with at least `copies` copies on other members if there are."""
+    """Assign all partitions below `partitions`, each with at least `copies` copies on other members if possible."""
     ordered = [members[name] for name in sorted(members)]
     _keep_one_active(ordered, partitions)
     _assign_orphans(ordered, partitions)
@@ -32,7 +32,7 @@ def assign_partitions(members: Mapping[str, Member], partitions: int, copies: in
 
 
 def _keep_one_active(members: Iterable[Member], partitions: int) -> None:
-    """Drop what is not a partition of the deployment, and what two members say they serve."""
+    """Drop unknown partitions, and those claimed by two members."""
     free = set(range(partitions))
     for member in members:
         member.actives &= free
@@ -53,11 +53,11 @@ def _assign_orphans(members: list[Member], partitions: int) -> None:
 
 
 def _move_to_ready(members: list[Member]) -> None:
-    """Even out what members serve, as far as complete copies allow."""
+    """Balance the served partitions, as far as complete copies allow."""
     while (move := _next_move(members)) is not None:
         source, target, partition = move
         source.actives.remove(partition)
-        # What it has served is as good as a copy.
+        # The partitions that it served count as copies.
         source.copies.add(partition)
         _activate(target, partition)
 
@@ -84,7 +84,7 @@ def _assign_copies(members: list[Member], partitions: int, copies: int) -> None:
 
 
 def _assign_due(members: list[Member], partitions: int) -> None:
-    """Have members that serve too little keep the copies of what they are to serve later."""
+    """Give underloaded members the copies of partitions to serve later."""
     planned = [(member, set(member.actives)) for member in members]
     fair = partitions // len(members)
     for member, plan in sorted(planned, key=lambda entry: len(entry[1])):

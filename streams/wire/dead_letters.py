@@ -1,6 +1,6 @@
-"""Dead letters: the record as it was written, and why it could not be processed (see `docs/contract.md`).
+"""Dead letters: the original record, and the reason of its rejection (see `docs/contract.md`).
 
-Every dead letter fits into its topic: one that would not has a part of its value, and a header that says so.
+Every dead letter fits into its topic: a too large one has part of its value, and a header that says so.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.record_size import size_of
 
 MAX_REASON_CHARS = 2000
-"""Characters of the header with the reason."""
+"""Maximum characters of the header with the reason."""
 
 
 def dead_letter(topic: str, record: Record, error: Rejected, now: datetime) -> Outgoing:

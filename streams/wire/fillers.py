@@ -1,7 +1,7 @@
-"""Fillers: records without meaning, at which Kafka begins a new segment of a topic that nothing else is written to.
+"""Fillers: meaningless records that make Kafka begin a new segment of an otherwise silent topic.
 
-Kafka deletes and compacts whole segments, and never the one that is written to: without a further record, what was
-deleted from it stays on the disk for ever. Readers of the worker pass over fillers; others meet an unknown kind.
+Kafka deletes and compacts whole segments, and never the active one: without a further record, deleted data in it stays
+on the disk forever. Readers of the worker skip fillers; others meet an unknown kind.
 """
 
 from schemas.messages.records import Outgoing, Record
@@ -11,7 +11,7 @@ FILLER_HEADER = "modestream_filler"
 FILLER_VALUE = b'{"schema":"filler.v1"}'
 
 FILLER_KEY = "filler"
-"""The row that is deleted from a table to fill its changelog: no table has it."""
+"""The deleted key that fills a table's changelog: no table has it."""
 
 
 def filler(topic: str, partition: int) -> Outgoing:
@@ -20,5 +20,5 @@ def filler(topic: str, partition: int) -> Outgoing:
 
 
 def is_filler(record: Record) -> bool:
-    """True for a filler. Nothing that a client could mean is one: the value is as fixed as the header."""
+    """True for a filler. No client's record is mistaken for one: the value is as fixed as the header."""
     return record.value == FILLER_VALUE and record.header(FILLER_HEADER) is not None

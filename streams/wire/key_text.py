@@ -1,10 +1,10 @@
-"""A record's key as text, in headers that say where a record was before: base64, or `-` for none."""
+"""A record's key as text, in headers that name a record's former place: base64, or `-` for none."""
 
 import base64
 import binascii
 
 KEY_TEXT = r"-|[A-Za-z0-9+/]*={0,2}"
-"""Pattern of such a text; what it admits may still be no base64."""
+"""Pattern of the syntax only; decoding may still fail."""
 
 
 def key_text(key: bytes | None) -> str:
@@ -17,7 +17,7 @@ def key_text(key: bytes | None) -> str:
 
 
 def key_of_text(encoded: bytes) -> bytes | None:
-    """Return the key of a text that `key_text` has made. Raises ValueError for another one."""
+    """Return the key of a text from `key_text`. Raises ValueError for any other text."""
     if encoded == b"-":
         return None
     try:

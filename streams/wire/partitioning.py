@@ -1,6 +1,6 @@
 """Partitions: murmur2 of the key, as in Kafka's Java client, and the relocation of a misplaced record.
 
-A relocated record keeps value, headers and timestamp; a header says where it was first, so that its reply and its dead
+A relocated record keeps value, headers and timestamp; a header has its first place, so that its reply and its dead
 letter are those of the original.
 """
 
@@ -64,7 +64,7 @@ def _origin(record: Record) -> tuple[str, bytes]:
 
 
 def original_record(record: Record) -> Record:
-    """Return the record as its producer wrote it. A header that `relocate` can't have written is left alone."""
+    """Return the record as its producer wrote it. A header that `relocate` can't have written is ignored."""
     origin = re.fullmatch(rf"(\d{{1,9}}):(\d{{1,18}}):({KEY_TEXT})".encode(), record.header(MOVED_FROM) or b"")
     if origin is None:
         return record

@@ -1,4 +1,4 @@
-"""The size of a record as Kafka counts it, so that what it would refuse is known before it is sent. Pure."""
+"""The size of a record as Kafka counts it, to know before sending whether Kafka will refuse it. Pure."""
 
 from schemas.messages.records import Headers, Outgoing
 

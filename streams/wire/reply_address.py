@@ -11,7 +11,7 @@ from schemas.messages.replies import ReplyAddress
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The header names of one client library, and its encoding of a partition."""
+    """Header names of one client library, and its encoding of a partition."""
 
     topic: str
     correlation: str
@@ -44,7 +44,7 @@ def parse_reply_address(record: Record, replies: str) -> ReplyAddress | None:
 
 
 def with_reply_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
-    """Add the partition that the record names to the address. Raises Rejected if that is no number."""
+    """Add the partition that the record names to the address. Raises Rejected if that is not a number."""
     dialect = _dialect(record)
     if address is None or dialect is None:
         return address

@@ -1,6 +1,6 @@
-"""The boundary of a record's scope, read before the record is decoded and checked. Pure.
+"""The boundary of a record's scope, read before the record is decoded and validated. Pure.
 
-It says whose record it is, for queues; the key of a record may be another one, or missing.
+It names the record's user, for queues; the key of a record may differ, or be missing.
 """
 
 from functools import cache
@@ -12,19 +12,19 @@ from schemas.messages.decoding import MAX_VALUES, count_values
 from schemas.messages.records import Record
 
 MAX_PARSED_BYTES = 64 * 1024
-"""Of a longer value nothing but the boundary becomes an object: this runs on the event loop for each record."""
+"""Of a longer value only the boundary becomes objects: this runs on the event loop for each record."""
 
 
 @cache
 def _scope_reader(fields: tuple[str, ...]) -> SchemaValidator:
-    """Return what reads these fields of a scope, and passes over everything else in a JSON text."""
+    """Return a reader of these fields of a scope, which skips everything else in a JSON text."""
     named = {field: core_schema.typed_dict_field(core_schema.str_schema()) for field in fields}
     scope = core_schema.typed_dict_schema(named)
     return SchemaValidator(core_schema.typed_dict_schema({"scope": core_schema.typed_dict_field(scope)}))
 
 
 def boundary_in(record: Record, fields: BoundaryFields = USER_BOUNDARY) -> str:
-    """Return the boundary string of the record's scope; an empty one for a record that can't have one."""
+    """Return the boundary string of the record's scope; empty if it can't have one."""
     value = record.value or b""
     try:
         if len(value) <= MAX_PARSED_BYTES:

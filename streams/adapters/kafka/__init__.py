@@ -1,1 +1,1 @@
-"""Kafka: producers, topics and offsets apart from Faust's own, and the client's connection."""
+"""Kafka without Faust: producers, topics and offsets, and the client's connection."""

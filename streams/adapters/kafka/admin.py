@@ -1,6 +1,6 @@
 """Topics, their settings, committed offsets and members of groups, through Kafka's admin protocol.
 
-Each task has a connection for itself: an idle one may be closed by either side. No lookup creates a topic.
+Each task has a separate connection: an idle one may be closed by either side. No lookup creates a topic.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ async def connected_admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClie
 
 @asynccontextmanager
 async def _available_admin(settings: Settings, failure: str = "") -> AsyncIterator[AIOKafkaAdminClient]:
-    """Like `connected_admin`, but raises Unavailable, for errors in the block too; `failure` says what fails."""
+    """Like `connected_admin`, but raises Unavailable, also for errors in the block; `failure` describes the failure."""
     try:
         async with connected_admin(settings) as admin:
             yield admin
@@ -61,7 +61,7 @@ async def partitions_of_topics(
 
 
 async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """Create the topics that are missing, in one request, all with the same number of partitions; return their names.
+    """Create the missing topics, in one request, all with the same number of partitions; return their names.
 
     `wanted` has each topic's configuration by its name. Topics that clients write to may have more partitions: records
     there are moved. Raises Unavailable while Kafka can't be reached, ValueError for any other number of partitions.
@@ -121,18 +121,18 @@ async def committed_offsets(settings: Settings, group: str) -> Mapping[tuple[str
 
 
 SET_BY_TOPIC = 1
-"""Kafka's `ConfigSource` of a value that the topic itself has; others are defaults."""
+"""Kafka's `ConfigSource` of a value set on the topic itself; others are defaults."""
 
 TopicSettings = Mapping[str, Mapping[str, str]]
 """Values by setting, by topic."""
 
 
 async def correct_topic_settings(settings: Settings, wanted: TopicSettings) -> TopicSettings:
-    """Give topics the wanted settings where theirs lose or refuse records; return what was changed.
+    """Correct settings of topics that lose or refuse records; return the changes.
 
     A changelog made with `cleanup.policy=delete` loses memories, a smaller limit refuses records, and the writer's
-    timestamps refuse those of a worker whose clock is an hour ahead. Other settings stay, and topics that clients write
-    to: they belong to the operator. Raises Unavailable while Kafka does not answer, ValueError if it refuses.
+    timestamps refuse those of a worker whose clock is an hour ahead. Other settings, and topics that clients write to,
+    stay: they belong to the operator. Raises Unavailable while Kafka does not answer, ValueError if it refuses.
     """
     async with _available_admin(settings) as admin:
         return await _correct(admin, wanted)
@@ -149,7 +149,7 @@ async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSe
                 log.warning("settings of a topic may not be read, they are not checked", topic=topic)
                 continue
             if code:
-                # An empty description is no reason to replace all settings.
+                # Do not replace all settings because of an empty description.
                 raise Unavailable(f"the settings of {topic} can't be read: {error.__name__}")
             present = {entry[0]: entry[1] for entry in entries}
             wrong = {
@@ -157,7 +157,7 @@ async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSe
             }
             if wrong:
                 changed[topic] = wrong
-                # The request replaces all settings that the topic itself has.
+                # The request replaces all settings of the topic itself.
                 complete[topic] = {entry[0]: entry[1] for entry in entries if entry[3] == SET_BY_TOPIC} | wrong
     if complete:
         altered = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(values)) for topic, values in complete.items()]
@@ -180,18 +180,18 @@ def is_right(name: str, present: str | None, wanted: str) -> bool:
 
 
 async def topics_of_deployment(settings: Settings) -> frozenset[str]:
-    """Return the topics that are there, changelogs included, without `service`. Raises Unavailable."""
+    """Return the existing topics of a deployment, changelogs included, without `service`. Raises Unavailable."""
     topics = topics_with_prefix(settings.topic_prefix)
     named = {*topics.all()} - {topics.service}
     async with _available_admin(settings) as admin:
         every = await partitions_of_topics(admin)
-    # By name, not by prefix: that of another deployment may begin alike.
+    # By name, not by prefix: another deployment's prefix may start alike.
     changelogs = f"{group_id(settings)}-"
     return frozenset(name for name in every if name in named or name.startswith(changelogs))
 
 
 async def delete_topics(settings: Settings, names: Collection[str]) -> int:
-    """Delete topics; one that is gone counts. Return their number. Raises Unavailable."""
+    """Delete topics; missing ones count. Return their number. Raises Unavailable."""
     async with _available_admin(settings, f"topics of {settings.topic_prefix} can't be deleted") as admin:
         response = await admin.delete_topics(list(names))
         for name, code in response.topic_error_codes:

@@ -1,4 +1,4 @@
-"""The topic `service` of a deployment: its records by their keys, of which Kafka keeps the last values."""
+"""The topic `service` of a deployment: its records by key; compaction keeps the last of each."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,10 +21,10 @@ from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
 SERVICE_PARTITION = 0
-"""The partition of its records: a fixed one, which is the same if someone adds partitions to the topic."""
+"""The partition of its records, fixed even if partitions are added to the topic."""
 
 WRITE_TIMEOUT_MS = 20_000
-"""Limit of one request to Kafka by an operator's command."""
+"""Timeout of one request to Kafka by an operator's command."""
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class KafkaDeploymentLog:
         self._meters = meters
         self.topic: str = topics_with_prefix(settings.topic_prefix).service
         self.is_new = False
-        """True while nothing is read, as this worker has just created the topic: it may have no leader yet."""
+        """Read nothing, as this worker has just created the topic, which may have no leader yet."""
 
     async def values(self) -> Mapping[bytes, list[bytes]]:
         """Return the values by key since its last tombstone, first to last."""
@@ -64,12 +64,12 @@ async def read_values(settings: Settings) -> Mapping[bytes, list[bytes]]:
 
 
 async def read_successor(settings: Settings) -> Successor | None:
-    """Return the deployment that replaces one; None if none does. Raises Unavailable."""
+    """Return the deployment that replaces one; None without a successor. Raises Unavailable."""
     return last_successor(await read_values(settings))
 
 
 async def write_successor(settings: Settings, successor: Successor) -> None:
-    """Tell the gateways of a deployment which one replaces it. Raises Unavailable, perhaps after it was written."""
+    """Announce a successor to the gateways of a deployment. Raises Unavailable, perhaps after it was written."""
     topic = topics_with_prefix(settings.topic_prefix).service
     producer = create_producer(settings.kafka_connection, enable_idempotence=True, request_timeout_ms=WRITE_TIMEOUT_MS)
     try:
@@ -93,7 +93,7 @@ def values_by_key(records: Iterable[Record]) -> Mapping[bytes, list[bytes]]:
 
 
 def last_successor(values: Mapping[bytes, Iterable[bytes]]) -> Successor | None:
-    """Return the last record of a successor; None if there is none. Raises ValidationError for an unknown one."""
+    """Return the last record of a successor; None without one. Raises ValidationError for an unknown kind."""
     successors = [*values.get(SUCCESSOR_KEY, ())]
     return Successor.model_validate_json(successors[-1]) if successors else None
 

@@ -32,16 +32,16 @@ from streams.wire.archived_turns import position_in
 log = structlog.get_logger()
 
 READ_TIMEOUT_S = 60.0
-"""Limit of one attempt: a million tombstones are read in a fraction of it."""
+"""Time limit of one attempt: a million tombstones are read in a fraction of it."""
 
 
 @asynccontextmanager
 async def open_reader(
     settings: Settings, partitions: Collection[TopicAndPartition] = (), **options: Any
 ) -> AsyncIterator[LogReader]:
-    """Connect, and read what the settings' isolation level shows; `options` are further ones of the consumer.
+    """Connect, reading with the settings' isolation level; `options` are further ones of the consumer.
 
-    Raises Unavailable for errors of Kafka, those in the block too.
+    Raises Unavailable for errors of Kafka, also in the block.
     """
     options = {"isolation_level": settings.isolation_level, "max_partition_fetch_bytes": MAX_OUTPUT_BYTES} | options
     try:
@@ -52,7 +52,7 @@ async def open_reader(
 
 
 async def read_to_end(settings: Settings, topic: str, partitions: Iterable[int]) -> list[Record]:
-    """Return the records of these partitions, each in its order, with all that were acknowledged before the call.
+    """Return the records of these partitions, each in order, with all acknowledged before the call.
 
     Raises Unavailable while Kafka can't be read.
     """
@@ -81,14 +81,14 @@ class KafkaBoundaryLog:
         self._topic = topics_with_prefix(settings.topic_prefix).boundaries
 
     async def told(self, partition: int) -> dict[str, int]:
-        """Return the digests of the last values by boundary, none for tombstones. Raises Unavailable."""
+        """Return the digests of the last values by boundary, without tombstones. Raises Unavailable."""
         told: dict[str, int] = {}
         await read_each(self._settings, self._topic, [partition], partial(note_told, told))
         return told
 
 
 PIPELINES_PARTITION = 0
-"""The partition of all revisions: their order is what decides."""
+"""The partition of all revisions: their order decides."""
 
 POLL_MS = 1000
 RETRY_S = 1.0
@@ -121,10 +121,10 @@ class KafkaPipelineLog:
     async def begin(self, take: Take, created: Collection[str]) -> None:
         """Read all revisions. Raises Unavailable while Kafka can't be read.
 
-        Of a topic that was `created` just now nothing is read yet: its partition may have no leader.
+        Reads nothing from a topic that was `created` just now: its partition may have no leader.
         """
         source = (self._topic, PIPELINES_PARTITION)
-        # Where nothing comes, the broker answers after this time: each answer costs both some processor time.
+        # Longest wait of the broker for new records: each empty answer costs both some processor time.
         opening = open_reader(self._settings, [source], fetch_max_wait_ms=POLL_MS)
         try:
             async with AsyncExitStack() as opened, asyncio.timeout(READ_TIMEOUT_S):
@@ -138,7 +138,7 @@ class KafkaPipelineLog:
             raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
 
     async def run(self, take: Take) -> None:
-        """Read what is written from now on, until cancelled."""
+        """Read new records until cancelled."""
         assert self._reader is not None
         while True:
             try:
@@ -155,13 +155,13 @@ class KafkaPipelineLog:
 
 
 RUN_WINDOW = 1000
-"""Records that are read first, and before those as many as were read until then."""
+"""Records of the first read; each further one doubles the total."""
 
 MAX_RUN_RECORDS = 20_000
-"""Records that one list reads, those of all users of the partition: half a second's work, in small parts."""
+"""Maximum records read for one list, including other users': half a second's work, in small parts."""
 
 RUN_READ_S = 3.0
-"""Seconds that one list may take; what was found until then is shown."""
+"""Maximum seconds of one list; it then shows the runs found so far."""
 
 POLL_RECORDS = 100
 """Records between two pauses for the event loop."""
@@ -170,7 +170,7 @@ FETCH_BYTES = 1 << 20
 """Bytes of one response: a window's end is not known to the broker."""
 
 RUN_LISTS_AT_ONCE = 4
-"""Lists that are read at a time, two of one user."""
+"""Concurrent lists, two of one user."""
 
 
 class KafkaRunLog:
@@ -218,7 +218,7 @@ class KafkaRunLog:
 
 
 TAIL_RECORDS = 1000
-"""Records at the end of the archive among which its position is looked for first, then those before, and so on."""
+"""Records at the end of the archive searched first for its position, then as many before, and so on."""
 
 
 class KafkaTurnsHistory:
@@ -264,7 +264,7 @@ class KafkaTurnsHistory:
             return (await reader.ends([archive]))[archive]
 
     async def archived(self, partition: int) -> int:
-        """Look for the last position from the end of the archive backwards."""
+        """Find the last position from the end of the archive backwards."""
         archive = (self._archive, partition)
         async with self._connected() as reader:
             async for window in reader.windows_backwards(archive, TAIL_RECORDS):

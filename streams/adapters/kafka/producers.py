@@ -1,4 +1,4 @@
-"""Producers of the worker's records: how they are created, and one record handed to one of them."""
+"""Producers of the worker's records: creating them, and handing a record to one."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def create_producer(
     compression: str | None = None,
     fence: GroupFence | None = None,
 ) -> AIOKafkaProducer:
-    """Create a producer of the worker; it is not started. Its requests wait at the `fence`."""
+    """Create a producer of the worker, not started. Its requests wait at the `fence`."""
     producer = AIOKafkaProducer(
         **connection,
         acks="all",

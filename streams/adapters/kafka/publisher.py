@@ -1,8 +1,8 @@
-"""Writes records to Kafka, apart from Faust's own producer for changelogs.
+"""Write records to Kafka, apart from Faust's own producer for changelogs.
 
-Events and dead letters go, in bursts by topic, through an idempotent producer, and are sent again without end while
-Kafka is away. A record that Kafka refuses for good becomes a dead letter: sent again, it would hold up its sender and
-all that follows for ever. Replies are a matter of `ReplyWriter`.
+Events and dead letters go, in bursts by topic, through an idempotent producer, and are retried without end while Kafka
+is away. A record that Kafka refuses for good becomes a dead letter: retried, it would block its sender and all later
+records forever. Replies go through `ReplyWriter`.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class KafkaPublisher:
         meters: Meters,
         fence: GroupFence | None = None,
     ) -> None:
-        """`shared_replies` is the shared reply topic, `dead_letters` the topic of what Kafka refuses.
+        """`shared_replies` is the shared reply topic, `dead_letters` the topic of records refused by Kafka.
 
         While the `fence` is closed nothing is written.
         """
@@ -73,7 +73,7 @@ class KafkaPublisher:
             self._started.append(part)
 
     async def stop(self) -> None:
-        """Flush, and disconnect; records that the broker does not take now are given up."""
+        """Flush, and disconnect; records that the broker does not accept now are given up."""
         self._bursts.flush()
         if self._sending:
             await asyncio.wait(self._sending, timeout=PRODUCE_RETRY_S)
@@ -85,14 +85,14 @@ class KafkaPublisher:
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Send a record, in order; the result is done when the broker has it or its dead letter.
 
-        It is sent again any number of times. Raises KafkaError for a dead letter that Kafka refuses.
+        It is retried without limit. Raises KafkaError for a dead letter that Kafka refuses.
         """
         accepted: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
         self._bursts.add((out, accepted), UNHURRIED_INTERVAL_S if out.is_unhurried else None)
         return self._until_safe(out, accepted)
 
     def flush(self) -> None:
-        """Hand what is gathered to the producer at once."""
+        """Hand the gathered records to the producer at once."""
         self._bursts.flush()
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
@@ -115,7 +115,7 @@ class KafkaPublisher:
                 try:
                     delivery = await self._until_accepted(out)
                 except Exception as problem:
-                    # Fails this record's sender alone.
+                    # Fails only this record's sender.
                     if not accepted.done():
                         accepted.set_exception(problem)
                 else:

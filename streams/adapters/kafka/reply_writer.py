@@ -1,11 +1,11 @@
-"""Writes replies; what is slow for one caller waits beside, and delays no other request.
+"""Write replies; a reply that is slow for one caller waits in the background, and delays no other request.
 
 Reply topics belong to the callers: they may be missing, come and go, or have no leader. A request does not wait for its
-reply to such a topic: it is done, and may be acknowledged, while the reply waits beside. A limited number of replies
-waits; the surplus is given up at once, and each other one within five seconds. All that are given up are counted.
+reply to such a topic: it is done, and may be acknowledged, while the reply waits. The number of waiting replies is
+limited; the surplus is given up at once, each other one within five seconds. All that are given up are counted.
 
 A request does wait for its reply to any other topic, so that a killed worker leaves it unacknowledged and answers it
-after the restart. Replies to the shared topic have a producer of their own.
+after the restart. Replies to the shared topic have a separate producer.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ log = structlog.get_logger()
 
 MAX_WAITING = 1000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Limits of the replies that wait. Each waits for five seconds at most."""
+"""Limits of waiting replies. Each waits for five seconds at most."""
 
 Destination = tuple[str, int | None]
 """The topic of a reply, and its partition if the caller has named one."""
 
 
 class WaitingReplies:
-    """Deliveries that wait for their topics beside the requests, limited in number and bytes.
+    """Deliveries waiting for their topics in the background, limited in number and bytes.
 
     Belongs to one event loop.
     """
@@ -52,7 +52,7 @@ class WaitingReplies:
         return (out.topic, out.partition) in self._destinations
 
     def add(self, out: Outgoing, delivery: asyncio.Task[bool]) -> bool:
-        """Let a delivery wait until it is done; False if there is no room for it."""
+        """Let a delivery wait until it is done; False without room for it."""
         size = len(out.value or b"")
         if len(self._deliveries) >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES:
             return False
@@ -77,21 +77,21 @@ class WaitingReplies:
 
 
 LOOKUP_BATCH_SIZE = 200
-"""Topics of one lookup: decoding the response blocks the event loop for some 5 ms."""
+"""Topics of one lookup: decoding the response blocks the event loop for about 5 ms."""
 
 LOOKUP_TIMEOUT_MS = 2000
 
 UNUSED_TTL_S = 120.0
-"""How long a topic is remembered after its last reply."""
+"""Time for which a topic is remembered after its last reply."""
 
 Partitions = frozenset[int]
 
 
 class ReplyTopics:
-    """The reply topics that exist, and their partitions, looked up on first use: many in one request, see `Bursts`.
+    """The existing reply topics and their partitions, looked up on first use: many in one request, see `Bursts`.
 
-    Has a connection for itself: aiokafka's producer asks for all its topics each time that one is missing, and logs
-    every missing one each time. Belongs to one event loop, between `start` and `stop`.
+    Has a separate connection: aiokafka's producer asks for all its topics each time that one is missing, and logs every
+    missing one each time. Belongs to one event loop, between `start` and `stop`.
     """
 
     def __init__(self, connection: KafkaConnection) -> None:
@@ -114,7 +114,7 @@ class ReplyTopics:
         await self._admin.close()
 
     async def has_place(self, out: Outgoing) -> bool:
-        """True if the topic of a reply exists, with its partition if it names one. Asks the broker if it seems not."""
+        """True if the topic, and the partition if named, of a reply exists. Asks the broker before saying no."""
         if not self.knows(out):
             lookup = self._wanted.get(out.topic)
             if lookup is None:
@@ -130,7 +130,7 @@ class ReplyTopics:
         return self.knows(out)
 
     def knows(self, out: Outgoing) -> bool:
-        """True if the place of a reply existed when the broker was last asked."""
+        """True if the topic and partition of a reply existed at the last lookup."""
         partitions = self._partitions.get(out.topic)
         return partitions is not None and (out.partition is None or out.partition in partitions)
 
@@ -165,16 +165,16 @@ class ReplyTopics:
 
 
 REPLY_TIMEOUT_S = 5.0
-"""How long a reply is attempted (docs/contract.md)."""
+"""Time limit of a reply (docs/contract.md)."""
 
 SHARED_TIMEOUT_S = 30.0
-"""The same for the shared topic where it exists: after a kill of its broker, a leader is missing for ten seconds."""
+"""The same for the shared topic if it exists: after a kill of its broker, a leader is missing for ten seconds."""
 
 SLOW_AFTER_S = 0.25
-"""How long a request waits for a caller's topic: ten times what a write takes under load."""
+"""Time that a request waits for a caller's topic: ten times a write under load."""
 
 MISSING_TIMEOUT_S = 4.0
-"""How long a reply waits for a missing topic. A new topic is known to the broker within less."""
+"""Time that a reply waits for a missing topic. A new topic is known to the broker within less."""
 
 LOOKUP_PAUSE_S = 0.1
 MAX_LOOKUP_PAUSE_S = 0.5
@@ -204,14 +204,14 @@ class ReplyWriter:
         self._pruned = asyncio.get_running_loop().time()
 
     async def stop(self) -> None:
-        """Disconnect; replies that wait are given up."""
+        """Disconnect; waiting replies are given up."""
         self._waiting.cancel()
         await self._shared.stop()
         await self._callers.stop()
         await self._topics.stop()
 
     async def write(self, out: Outgoing) -> bool:
-        """Write a reply; True if the broker has it, False if it waits beside or is given up."""
+        """Write a reply; True if the broker has it, False if it waits or is given up."""
         now = asyncio.get_running_loop().time()
         deadline = now + REPLY_TIMEOUT_S
         if now - self._pruned > UNUSED_TTL_S:
@@ -226,7 +226,7 @@ class ReplyWriter:
             )
             return False
         if is_shared:
-            # Also while the broker is slow: beside, the reply would be lost with the worker.
+            # Also while the broker is slow: in the background, the reply would be lost with the worker.
             return await self._deliver(out, now + SHARED_TIMEOUT_S if self._topics.knows(out) else deadline)
         delivery = asyncio.create_task(self._deliver(out, deadline))
         await asyncio.wait({delivery}, timeout=SLOW_AFTER_S)

@@ -23,25 +23,25 @@ from streams.topics import group_id, topics_with_prefix
 log = structlog.get_logger()
 
 WAIT_MS = 1000
-"""How long the end of an added partition is waited at for further records."""
+"""Time for which the end of an added partition is polled for further records."""
 
 LOOKUP_INTERVAL_S = 10.0
-"""How long a record may lie in a new partition before it is seen; a lookup takes the broker a millisecond."""
+"""Time that a record may lie in a new partition unseen; a lookup takes the broker a millisecond."""
 
 MAX_RECORDS = 100
-"""Records that are moved between two commits."""
+"""Records moved between two commits."""
 
 
 BeginRecord = Callable[[Record], Awaitable[Awaitable[object]]]
 
 
 class MoveAddedPartitions:
-    """Moves what is written to partitions that an operator has added to input topics.
+    """Moves records from partitions that an operator has added to input topics.
 
     Enters: the records of partitions beyond the deployment's number. Leaves: the same records, moved, refused or
     dropped by the request pipeline of their topic. Guaranteed: a record counts as read when its copy, its error reply
-    or its dead letter is written; a worker that dies before moves it again, which changes nothing. Each added partition
-    is read by the worker that has the partition of its number modulo the deployment's.
+    or its dead letter is written; if a worker dies before, it is moved again, which changes nothing. Each added
+    partition is read by the worker that has the partition of its number modulo the deployment's.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class MoveAddedPartitions:
             await asyncio.sleep(LOOKUP_INTERVAL_S)
 
     async def _added(self) -> list[TopicAndPartition]:
-        """Return the partitions beyond the setting that are this worker's: it serves the number modulo the setting."""
+        """Return this worker's partitions beyond the setting: it serves the number modulo the setting."""
         async with connected_admin(self._settings) as admin:
             by_topic = await partitions_of_topics(admin, self._pipelines)
         # After the lookup: the worker's partitions may have changed meanwhile.
@@ -77,34 +77,34 @@ class MoveAddedPartitions:
 
     async def _move(self, added: Collection[TopicAndPartition]) -> None:
         """Read to the present end."""
-        # Assigned by hand: the group has the offsets alone.
+        # Assigned manually: the group only stores offsets.
         async with open_reader(self._settings, added, group_id=f"{group_id(self._settings)}-added") as reader:
             while moved := await reader.poll(MAX_RECORDS, WAIT_MS):
                 records = [record for several in moved.values() for record in several]
                 await await_all([await self._pipelines[record.topic](record) for record in records])
                 await reader.commit()
-            # Again where nothing was moved: Kafka drops the offsets of a group without members a week after a commit,
-            # and old commands would be moved, and executed, once more.
+            # Even if nothing was moved: Kafka drops the offsets of a group without members a week after a commit, and
+            # old commands would be moved, and executed, once more.
             await reader.commit()
 
 
 class PruneEvents:
     """Deletes a deployment's own events from Kafka's log when they are handled and old.
 
-    Events carry texts of turns, and what was made of them is in the tables: kept for ever, they would outlive a
-    `forget` and take twice the disk of the turns. Guaranteed: no record is deleted that the workers have not handled
-    and committed, and none of a topic that clients write to.
+    Events carry texts of turns, whose results are in the tables: kept forever, they would outlive a `forget` and take
+    twice the disk of the turns. Guaranteed: deletes only records that the workers have handled and committed, and none
+    of a topic that clients write to.
     """
 
     def __init__(self, settings: Settings, kept: timedelta, interval_s: float = MAX_PASS_INTERVAL_S) -> None:
-        """`kept` is how long a handled event stays."""
+        """`kept` is the time that a handled event stays."""
         self._interval_s = interval_s
         self._settings = settings
         self._kept = kept
         self._topics = topics_with_prefix(settings.topic_prefix).internal_events()
 
     async def run(self) -> None:
-        """Delete again and again, until cancelled."""
+        """Delete repeatedly, until cancelled."""
         while True:
             await asyncio.sleep(self._interval_s)
             try:
@@ -113,7 +113,7 @@ class PruneEvents:
                 log.warning("handled events could not be deleted", problem=repr(problem))
 
     async def prune(self) -> None:
-        """Delete the events that are handled and old. Raises KafkaError, OSError or Unavailable without Kafka."""
+        """Delete handled, old events. Raises KafkaError, OSError or Unavailable without Kafka."""
         committed = await committed_offsets(self._settings, group_id(self._settings))
         handled = {
             TopicPartition(topic, partition): offset
@@ -140,14 +140,14 @@ class PruneEvents:
 
 
 WATCH_INTERVAL_S = 10.0
-"""The pause between two lookups; each takes the broker a millisecond."""
+"""Interval between lookups; each takes the broker a millisecond."""
 
 MISSING_TIMEOUT_S = 60.0
-"""How long a topic may be missing: metadata of a broker that has just started may lack topics for seconds."""
+"""Time for which a topic may be missing: metadata of a broker that has just started may lack topics for seconds."""
 
 
 class MissingTopics:
-    """Tells which topics are missing for too long."""
+    """Finds topics that are missing for too long."""
 
     def __init__(self, topics: Iterable[str], now: Callable[[], float] = time.monotonic) -> None:
         self._topics = frozenset(topics)
@@ -155,13 +155,13 @@ class MissingTopics:
         self._since: dict[str, float] = {}
 
     def note(self, existing: Collection[str]) -> list[str]:
-        """Take one answer of the broker; return the topics that all answers of `MISSING_TIMEOUT_S` lacked."""
+        """Take one answer of the broker; return the topics missing in all answers of `MISSING_TIMEOUT_S`."""
         now = self._now()
         self._since = {topic: self._since.get(topic, now) for topic in self._topics.difference(existing)}
         return sorted(topic for topic, since in self._since.items() if now - since >= MISSING_TIMEOUT_S)
 
     def forget(self) -> None:
-        """Begin again: the broker did not answer."""
+        """Start over: the broker did not answer."""
         self._since.clear()
 
 
@@ -179,7 +179,7 @@ class WatchTopics:
         self._on_missing = on_missing
 
     async def run(self) -> None:
-        """Look again and again, until cancelled or `on_missing` has returned."""
+        """Check repeatedly, until cancelled or `on_missing` has returned."""
         missing = MissingTopics(self._topics)
         while True:
             await asyncio.sleep(WATCH_INTERVAL_S)

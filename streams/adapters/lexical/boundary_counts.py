@@ -1,8 +1,8 @@
-"""Counts of whole boundaries in a partition's lexical index, for a thread beside the event loop.
+"""Counts of whole boundaries in a partition's lexical index, in a thread off the event loop.
 
-Enters: names of boundaries. Leaves: how many memories they have, as last committed. Guaranteed: a
-call reads by a connection of its own, while the index is written, and lets other threads run: 50,000 memories in 500
-conversations are counted in 45 ms, of which Python takes one. Raises Unavailable where the index can't be read.
+Enters: names of boundaries. Leaves: the numbers of their memories, as last committed. Guaranteed: a call reads by its
+own connection, while the index is written, and lets other threads run: 50,000 memories in 500 conversations are counted
+in 45 ms, of which Python takes one. Raises Unavailable where the index can't be read.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ SELECT scope, mode, status, sum(memories), min(first), max(last) FROM counted GR
 UNION ALL
 SELECT NULL, NULL, NULL, count(*), 0, 0 FROM (SELECT DISTINCT scope, conversation FROM counted WHERE conversation <> '')
 """
-"""The counts, and then a row with the number of conversations. In SQL, as SQLite lets other threads run meanwhile."""
+"""The counts, then a row with the number of conversations. In SQL, as SQLite lets other threads run meanwhile."""
 
 
 class SqliteBoundaryCounts:
@@ -42,7 +42,7 @@ class SqliteBoundaryCounts:
         self._directory = directory
 
     def names(self, partition: int, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next index names with their numbers, those after one of them."""
+        """Return the index names after this number, with their numbers."""
         with translate_sqlite_errors(), closing(self._connect(partition)) as connection:
             return connection.execute(_PAGE, (after, limit)).fetchall()
 

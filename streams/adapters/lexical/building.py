@@ -1,9 +1,9 @@
-"""Builds the words of a partition in a process of its own: half a millisecond for each memory.
+"""Builds the words of a partition in its own process: half a millisecond for each memory.
 
 In the worker's process it would take the event loop from the partitions that are served, and one core for all
-partitions. Rows of memories go to the process's standard input, each behind its length; it writes to the database of
-the partition, of which the worker writes nothing meanwhile. They are complete at its end: where the process
-fails, the caller has to build them itself. The process ends with the worker, however that dies.
+partitions. Rows of memories go to the process's standard input, each behind its length; it writes to the partition's
+database, which the worker leaves alone meanwhile. The words are complete when it ends; if it fails, the caller has to
+build them itself. The process ends with the worker, however that dies.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ COMMIT_EVERY = 1000
 """Memories in one transaction."""
 
 WRITE_BYTES = 256 * 1024
-"""Rows that are written to the process at a time."""
+"""Rows written to the process at a time."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -40,7 +40,7 @@ class LexicalBuilder:
         self._slots = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
     async def __call__(self, partition: int, rows: Iterable[bytes]) -> bool:
-        """Write the words of these rows to a partition that has none; False if that failed."""
+        """Write the words of these rows to a partition that has none; False on failure."""
         async with self._slots:
             try:
                 if (code := await _run(self._directory, partition, rows)) == 0:
@@ -60,7 +60,7 @@ async def _run(directory: Path, partition: int, rows: Iterable[bytes]) -> int:
         for piece in _pieces(rows):
             process.stdin.write(piece)
             await process.stdin.drain()
-        # Empty: no more follows. A pipe that is closed without it is that of a worker that has died.
+        # End marker. A pipe closed without it means that the worker has died.
         process.stdin.write(_LENGTH.pack(0))
         await process.stdin.drain()
         return await process.wait()

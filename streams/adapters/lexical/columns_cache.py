@@ -1,4 +1,4 @@
-"""The columns and vocabularies of one partition's boundaries, cached by size: those read longest ago are dropped."""
+"""The columns and vocabularies of one partition's boundaries, cached by size: least recently read first out."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -8,21 +8,21 @@ from agents.rules.index.vocabulary import Vocabulary
 from agents.rules.ranking.ranking import MAX_RERANKED
 
 MAX_CACHED_BYTES = 32 * 1024 * 1024
-"""Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
-one memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
+"""Maximum cached columns and vocabularies of one partition: 90,000 memories of one boundary, or 4,600 boundaries of one
+memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
 
 COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 300, 1_500, 70
 """Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
 each of its terms, with the objects around the arrays."""
 
 FEATURE_BYTES = 260
-"""Bytes of what `QueryIndependentFeatures` keeps of one memory, of `MAX_RERANKED` memories at most: 32 numbers."""
+"""Bytes of one memory in `QueryIndependentFeatures`, for at most `MAX_RERANKED` memories: 32 numbers."""
 
 MAX_WRITTEN = 256
 """Rows of a boundary that wait to be applied to its columns."""
 
 MAX_HISTORIES = 32
-"""Boundaries of which the times before edits are remembered while their columns are not cached: 5 MB at most."""
+"""Boundaries whose times before edits are remembered while their columns are not cached: 5 MB at most."""
 
 
 class MemoryColumnsCache:
@@ -37,10 +37,10 @@ class MemoryColumnsCache:
         self._changes = 0
         self._histories: OrderedDict[int, TimeHistory] = OrderedDict()
         self._written: dict[int, dict[int, tuple[MemoryRow, Trait]]] = {}
-        """Rows by boundary and number that are not in the cached columns yet."""
+        """Rows by boundary and number that are not yet in the cached columns."""
 
     def get(self, boundary: int) -> MemoryColumns | None:
-        """Return a boundary's columns, with every row that was written, if they are cached."""
+        """Return a boundary's columns, with every written row, if they are cached."""
         if boundary in self._cached:
             self._cached.move_to_end(boundary)
             self._apply_written(boundary)
@@ -52,7 +52,7 @@ class MemoryColumnsCache:
         self._resize(boundary)
 
     def written(self, boundary: int, row: MemoryRow, trait: Trait) -> None:
-        """Apply a row that was written, with others before the columns are read: many rows take hardly longer."""
+        """Apply a written row, batched with others until the columns are read: many rows take hardly longer."""
         if boundary in self._cached:
             rows = self._written.setdefault(boundary, {})
             rows[row.number] = row, trait
@@ -71,7 +71,7 @@ class MemoryColumnsCache:
         return known
 
     def add_terms(self, boundary: int, terms: Iterable[str]) -> None:
-        """Apply terms that were written."""
+        """Apply written terms."""
         known = self._vocabularies.get(boundary)
         if known is not None:
             known.add(terms)
@@ -81,7 +81,7 @@ class MemoryColumnsCache:
         self._vocabularies.pop(boundary, None)
 
     def history(self, boundary: int) -> TimeHistory:
-        """Return what columns that are read again must know of those that were dropped."""
+        """Return the state of dropped columns that their next reading needs."""
         return self._histories.get(boundary, TimeHistory())._replace(changes=self._changes)
 
     def drop(self, boundary: int) -> None:
@@ -112,7 +112,7 @@ class MemoryColumnsCache:
         columns.write([row for row, _ in rows.values()], traits)
 
     def _remember(self, boundary: int, history: TimeHistory) -> None:
-        # Of any boundary: later writes to each of them must have a larger number.
+        # Over all boundaries: later writes to each of them must have a larger number.
         self._changes = max(self._changes, history.changes)
         if history.moved:
             self._histories[boundary] = history
@@ -121,7 +121,7 @@ class MemoryColumnsCache:
             self._histories.popitem(last=False)
 
     def _resize(self, boundary: int) -> None:
-        """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
+        """Count a boundary's size again, and evict the least recently read boundaries."""
         columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
         size = COLUMNS_BYTES + (columns.documents + len(self._written.get(boundary, ()))) * MEMORY_BYTES
         size += columns.key_bytes + min(columns.documents, MAX_RERANKED) * FEATURE_BYTES

@@ -1,14 +1,14 @@
 """The tables of one partition's words, in the database of the partition.
 
-They are derived of the rows of memories. Those of another version are replaced by empty ones, which are not complete.
+They are derived from the rows of memories. Tables of another version are replaced by empty, incomplete ones.
 """
 
 from streams.partition.database import PartitionDatabase
 
 SCHEMA_VERSION = 10
-"""The version of the words. Raise it with every change of the tables, of tokenisation, or of what is labelled.
+"""The version of the words. Raise it with every change of the tables, of tokenisation, or of labels.
 
-`tests/unit/adapters/lexical/test_schema_version.py` fails where the analysis has changed and the version has not.
+`tests/unit/adapters/lexical/test_schema_version.py` fails if the analysis has changed and the version has not.
 """
 
 NUMBER_BITS = 32
@@ -36,23 +36,23 @@ CREATE TABLE postings (
 """
 
 _VERSION = "lexical index"
-"""What the version of complete words is stored as, among the offsets."""
+"""Key, among the offsets, of the version of complete words."""
 
 _NAMES = ("boundaries", "traits", "memories", "postings")
 
 
 def ensure_words(database: PartitionDatabase) -> None:
-    """Create the tables of the words, complete in a new database; those of another version are replaced."""
+    """Create the tables of the words, complete in a new database; replace those of another version."""
     if not (offsets := database.offsets()) or offsets.get(_VERSION) != SCHEMA_VERSION:
         empty_words(database)
         if not offsets:
             complete_words(database)
-        # Others read by connections of their own.
+        # Readers with separate connections exist.
         database.commit()
 
 
 def empty_words(database: PartitionDatabase) -> None:
-    """Replace the tables of the words by empty ones, which are not complete."""
+    """Replace the tables of the words by empty, incomplete ones."""
     with database.savepoint():
         for name in _NAMES:
             database.execute(f"DROP TABLE IF EXISTS {name}")
@@ -67,7 +67,7 @@ def are_words_complete(database: PartitionDatabase) -> bool:
 
 
 def complete_words(database: PartitionDatabase) -> None:
-    """Note that the words of all rows are there."""
+    """Mark the words of all rows as present."""
     database.set_offset(_VERSION, SCHEMA_VERSION)
 
 

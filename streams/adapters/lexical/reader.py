@@ -30,8 +30,8 @@ _POSTINGS = (
     "  WHERE boundary = ?1 AND term = asked.value AND passages <> 0)"
     " FROM json_each(?2) AS asked ORDER BY asked.key"
 )
-"""One row a term, with its postings as text: a third of the time of one row a posting. Those of long texts once more,
-with their passages: most postings have none."""
+"""One row a term, with its postings as text: a third of the time of one row a posting. Postings of long texts again
+with their passages: most have none."""
 
 _STATUS_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
@@ -39,7 +39,7 @@ _UNREADY_PAGE = _STATUS_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY
 _UNREADY_NUMBERS = (
     "SELECT group_concat(row - ?) FROM memories WHERE status = ? AND row >= ? AND row < ? AND status <> 'ready'"
 )
-"""The last two repeat the condition of their partial index, so that SQLite uses that."""
+"""The last two repeat the condition of their partial index, so that SQLite uses it."""
 
 
 class LexicalReader:
@@ -58,7 +58,7 @@ class LexicalReader:
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
         """Return the columns of a boundary's memories."""
-        # A question asks a dozen times, as it may see another version after each pause.
+        # A question calls this a dozen times, as it may see another version after each pause.
         key = self._keys.cached(boundary)
         known = None if key is None else self._cache.get(key)
         return self._columns_of(boundary) if known is None else known
@@ -139,7 +139,7 @@ class LexicalReader:
         return {mode: dict(statuses) for mode, statuses in counted.items()}
 
     def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
-        """Return the numbers of a boundary's memories with this status; those that are ready are all the others."""
+        """Return the numbers of a boundary's memories with this status; ready ones are all the others."""
         if status == "ready":
             ready = self.memory_columns(boundary).columns.live.copy()
             for other in get_args(EmbeddingStatus):

@@ -35,7 +35,7 @@ class SqliteLexicalIndex:
     """All open indexes of one worker. Belongs to one thread."""
 
     def __init__(self, place: Path | PartitionDatabases, on_damage: OnDamage = lambda: None) -> None:
-        """`place`: the databases that the words share with tables, or the directory of those that have words alone."""
+        """`place`: the databases shared by words and tables, or the directory of databases for words alone."""
         self._owns = isinstance(place, Path)
         self.databases = PartitionDatabases(place, on_damage) if isinstance(place, Path) else place
         self.databases.prepare = ensure_words

@@ -1,4 +1,4 @@
-"""How an analysed document is stored: as a row with its terms, and as postings."""
+"""The stored form of an analysed document: a row with its terms, and postings."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from agents.rules.index.lexical_document import LexicalDocument, entity_key
 
 COUNT_BITS = 8
-"""A posting is a memory's number above the term's frequency; BM25 does not tell 255 from more."""
+"""A posting is a memory's number above the term's frequency, at most 255: BM25 does not distinguish more."""
 
 COUNT_MASK = (1 << COUNT_BITS) - 1
 
@@ -40,7 +40,7 @@ class AnalyzedText(NamedTuple):
 
 
 def postings_of(document: LexicalDocument, number: int) -> Iterable[tuple[str, int, int]]:
-    """Yield each distinct term with the entry of the memory of this number, and the passages that have the term."""
+    """Yield each distinct term with the entry of the memory of this number, and the term's passages."""
     analysis = document.analysis
     for term, count in analysis.counts.items():
         yield term, _entry(number, count), analysis.passages.get(term, 0)
@@ -53,7 +53,7 @@ def _entry(number: int, count: int) -> int:
 
 
 def _marked_terms(document: LexicalDocument) -> list[str]:
-    """Return the different terms of entities and categories."""
+    """Return the distinct terms of entities and categories."""
     found = document.analysis
     return [*(ENTITY_PREFIX + key for key in found.entities), *map(category_term, found.categories)]
 

@@ -64,7 +64,7 @@ class PartitionWriter:
             self._cache.written(boundary, columns, trait)
 
     def remove(self, memory_id: str) -> None:
-        """Remove a memory with its terms, and its trait and boundary if they were its alone."""
+        """Remove a memory with its terms, and its trait and boundary if they become empty."""
         with self._savepoint():
             old = self._stored(memory_id)
             if old is not None:
@@ -87,7 +87,7 @@ class PartitionWriter:
         self._leave_trait(boundary, old.trait)
 
     def _stored_in(self, boundary: int, memory_id: str) -> _Stored | None:
-        """Return what is stored of a memory; removes it from another index, which it has left."""
+        """Return the stored row of a memory; remove it from another index, which it has left."""
         old = self._stored(memory_id)
         if old is not None and old.row >> NUMBER_BITS != boundary:
             self._delete(old)
@@ -114,7 +114,7 @@ class PartitionWriter:
         return int(last[0]) + 1 if last else first
 
     def _write_terms(self, document: LexicalDocument, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
-        """Write the postings, unless the analysed text is the same as before."""
+        """Write the postings, unless the analysed text is unchanged."""
         before = old.analyzed if old else None
         analyzed = AnalyzedText.of(document, before)
         if analyzed is not before:
@@ -132,7 +132,7 @@ class PartitionWriter:
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 
     def _join_trait(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
-        """Count the memory as a member of its trait, and no longer of the one before."""
+        """Count the memory as a member of its trait, and no longer of its former one."""
         value = trait.dumps()
         key = self._keys.trait(boundary, value)
         if key is not None and old and key == old.trait:

@@ -20,7 +20,7 @@ BGE_QUERY = "Represent this sentence for searching relevant passages: "
 class Preset:
     """A published model. `hub` is the repository that has it as ONNX; None: it is exported here.
 
-    `learned` names the file of what was learned about its vectors; empty: there is none.
+    `learned` names the file of arrays learned from its vectors; empty without one.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Preset:
     learned: str = ""
     languages: str = "English"
     megabytes: int | None = None
-    """Size of the model's file: what is downloaded, or what the export leaves."""
+    """Size of the model's file: of the download, or of the export."""
 
     @property
     def model_name(self) -> str:
@@ -71,7 +71,7 @@ MULTILINGUAL_SMALL = Preset(
     languages="some 100 languages",
     megabytes=79,
 )
-"""Embeds texts that are not English in the mode `general`; loaded with the first such text."""
+"""Embeds non-English texts in the mode `general`; loaded with the first such text."""
 
 PRESETS = (
     GENERAL_PRESET,
@@ -122,19 +122,19 @@ PRESETS = (
         passage_prefix="passage: ",
     ),
 )
-"""All presets normalise to length 1. Files and repositories are those that fastembed 0.9.1 downloads, except for
-multilingual-e5-base, which it does not know: there they are the model's own."""
+"""All presets normalise to length 1. Files and repositories are those that fastembed 0.9.1 downloads; it lacks
+multilingual-e5-base, which has the model's own."""
 
 
 AS_FOUND = "as found"
-"""The precision of a model that was not exported here: whatever its file has; the file's hash identifies it."""
+"""The precision of a model that was not exported here: unknown; the file's hash identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """One embedder. `hub` is the repository to download its model from, `export` the precision to export it in.
 
-    `multilingual` is the embedder of the languages that this one can't read.
+    `multilingual` is the embedder for languages that this one can't read.
     """
 
     name: str
@@ -147,13 +147,13 @@ class CatalogEntry:
 
     @property
     def identity(self) -> str:
-        """Everything that determines its vectors, as far as it is known before the model is loaded."""
+        """Everything known before the model is loaded that determines its vectors."""
         learned = self.local.learned_arrays()
         return f"{self.local.name}-{self.local.precision}-{'plain' if learned is None else learned.digest}"
 
     @property
     def description(self) -> EmbedderDescription:
-        """What is known before the model is loaded."""
+        """The properties known before the model is loaded."""
         other = self.multilingual
         return EmbedderDescription(
             name=self.name,

@@ -1,7 +1,7 @@
 """The cross-encoder of an installed package, in a process like that of an embedder.
 
-Guaranteed: without a request no process is started and no file is read; a call waits for the model that it starts;
-nothing but the published file is run; the process ends when nothing has used it for a time.
+Guaranteed: without a request no process is started and no file is read; a call waits for the model that it starts; only
+the published file is run; the process ends after a time without use.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import CROSS_ENCODER, ExportedModel
 
 MAX_QUESTION_CHARS = 1000
-"""Characters of a question that are read, some 200 tokens: the text has the rest of the model's 512."""
+"""Maximum characters read of a question, about 200 tokens: the text has the rest of the model's 512."""
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class LocalCrossEncoder:
         model: ExportedModel = CROSS_ENCODER,
         backoff: LoadBackoff | None = None,
     ) -> None:
-        """`directory`, `threads` and `idle_s` as of `EmbedderRegistry`; `model` says where the files are."""
+        """`directory`, `threads` and `idle_s` as of `EmbedderRegistry`; `model` locates the files."""
         self._threads = threads
         self._idle_s = idle_s
         self._directory = directory
@@ -50,7 +50,7 @@ class LocalCrossEncoder:
 
     @property
     def is_loaded(self) -> bool:
-        """True while its process can be asked."""
+        """True while its process can take requests."""
         return self._loader.loaded is not None
 
     async def scores(self, question: str, texts: Sequence[str], *, boundary: str = "") -> Sequence[float]:

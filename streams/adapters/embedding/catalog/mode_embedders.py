@@ -1,4 +1,4 @@
-"""The embedders of modes: a loaded model with a mode's prefixes and a cache, or two, of which the language decides.
+"""The embedders of modes: a loaded model with a mode's prefixes and a cache, or two models chosen by language.
 
 The text alone decides which model embeds it; English texts need neither the other model nor its loading. Both models
 give vectors of the same dimension that spread around 0, so texts of different models are about as similar as unrelated
@@ -63,7 +63,7 @@ class VectorCache:
     async def passage(self, text: str, prefix: str, boundary: str = "") -> Encoded:
         """Return the vectors of a passage; the pooled one is shared, and read-only.
 
-        Users share cached vectors, but no waiting: one user's text is not queued behind those of another.
+        Users share cached vectors, but not queues: one user's text does not wait behind another's.
         """
         key = prefix, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if (cached := self._cached.get(key)) is not None:
@@ -71,7 +71,7 @@ class VectorCache:
             return _from_cached(cached)
         if (task := self._in_flight.get((boundary, key))) is None:
             task = self._in_flight[boundary, key] = asyncio.create_task(self._pass(key, text, boundary))
-            # Else asyncio logs a failure that no caller waits for any more.
+            # Otherwise asyncio logs a failure that no caller awaits.
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return _from_cached(await asyncio.shield(task))
 
@@ -124,7 +124,7 @@ class LanguageRoutingEmbedder:
         return await self.model_for(text).query(text, boundary=boundary)
 
     def in_one_language(self, text: str) -> Embedder:
-        """Return an embedder that embeds parts of this text, as well. Raises ModelMissing as `model_for`."""
+        """Return an embedder for parts of this text. Raises ModelMissing as `model_for`."""
         return OneLanguageEmbedder(self.model_for(text), self._fingerprint)
 
     def model_for(self, text: str) -> Embedder:
@@ -139,7 +139,7 @@ class LanguageRoutingEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class OneLanguageEmbedder:
-    """Implements `agents.ports.models.Embedder` by one of the models of a space: a part may look like no language."""
+    """Implements `agents.ports.models.Embedder` with a fixed model: a part may be too short for its language."""
 
     model: Embedder
     fingerprint: Fingerprint

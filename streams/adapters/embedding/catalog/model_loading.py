@@ -1,10 +1,10 @@
-"""Load one model in a process of its own, agree on the space of its vectors, unload it while nothing uses it.
+"""Load one model in its own process, agree on the space of its vectors, unload it while nothing uses it.
 
 Guaranteed: no caller waits unless it asks to; a failed attempt is repeated with exponential backoff; a loaded model
-stays loaded until it is unloaded, and only the same model is loaded again. Every worker comes to the same space for the
-same files, whichever loads the model first: a model's file is part of its fingerprint, while its tokenizer and weights
-in further files are compared with the deployment's record of those that made its first vectors. Other files are another
-space, in which all is embedded again.
+stays loaded until it is unloaded, and only the same model is loaded again. All workers agree on the space of the same
+files, whichever loads the model first: a model's file is part of its fingerprint, while its tokenizer and external
+weights are compared with the deployment's record of the first ones. Different files are another space, in which
+everything is re-embedded.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ class LoadBackoff:
 
 
 Agree = Callable[[Fingerprint], Awaitable[Fingerprint]]
-"""Returns the fingerprint of the space that a loaded model's vectors belong to."""
+"""Returns the fingerprint of a loaded model's vector space."""
 
 
 async def first_files(loaded: Fingerprint) -> Fingerprint:
-    """Treat the files beside the model as those of its first vectors: for a deployment without records."""
+    """Treat the files next to the model as those of its first vectors: for a deployment without records."""
     return loaded.model_copy(update={"files": None})
 
 
 class ModelLoader:
     """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed.
 
-    `unloaded`: it was loaded, and is not needed now. `fingerprint` is what is agreed on for its vectors, from the first
+    `unloaded`: it was loaded, and is not needed now. `fingerprint` is the agreed one of its vectors, from the first
     load on.
     """
 
@@ -84,13 +84,13 @@ class ModelLoader:
         self._process = self._start()
 
     def begin(self, on_loaded: Callable[[], None]) -> None:
-        """Try until it is loaded, then call `on_loaded` once, on the event loop. A second call changes nothing."""
+        """Retry until it is loaded, then call `on_loaded` once, on the event loop. A second call changes nothing."""
         if self._attempts is None:
             self.unloaded = False
             self._attempts = asyncio.create_task(self._try_until_loaded(on_loaded))
 
     async def attempted(self) -> ProcessEmbedder:
-        """Return the model after the attempt under way. Raises ModelMissing if it has failed, or the last one had."""
+        """Return the model after the current attempt. Raises ModelMissing if that, or an earlier one, has failed."""
         if self.loaded is None and self.error is None:
             await self._tried.wait()
         if self.loaded is None:
@@ -124,7 +124,7 @@ class ModelLoader:
             loaded = await process.load()
             self._loaded_first = self._loaded_first or loaded
             if loaded != self._loaded_first:
-                # Memories would be in two spaces.
+                # Otherwise memories would be in two spaces.
                 raise ModelMissing("its model has changed; restart the worker to use the new one")  # noqa: TRY301
             self.fingerprint = self.fingerprint or await self._agree(loaded)
         except (ModelMissing, OSError) as problem:
@@ -146,7 +146,7 @@ class ModelLoader:
 
 WAY_OUT = (
     "memories are found by their words until they are embedded again; to avoid that, put the former files back,"
-    " restart, give the new model a name of its own in EMBEDDERS, and run change-model"
+    " restart, give the new model its own name in EMBEDDERS, and run change-model"
 )
 
 
@@ -157,7 +157,7 @@ class RecordedModels:
         self._log = records
 
     async def agreed(self, loaded: Fingerprint) -> Fingerprint:
-        """Return the fingerprint for the vectors of a model that is loaded with the digest of its files."""
+        """Return the fingerprint for the vectors of a loaded model with this digest of its files."""
         base = loaded.model_copy(update={"files": None})
         if loaded.files is None:
             return base
@@ -176,7 +176,7 @@ class RecordedModels:
 
 
 MAX_RELOAD_WAIT_S = 4.0
-"""How long a question waits for a model that starts again: as long as for its vector. The largest preset takes 10 s."""
+"""Time that a question waits for a reloading model: as long as for its vector. The largest preset takes 10 s."""
 
 LOADING_REASON = "its model is being loaded"
 
@@ -187,7 +187,7 @@ class IdleModel:
     def __init__(
         self, name: str, loader: ModelLoader, begin: Callable[[], object], elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        """`begin` starts to load the model again; `elapsed` counts seconds."""
+        """`begin` starts to reload the model; `elapsed` counts seconds."""
         assert loader.fingerprint is not None
         self._name = name
         self._loader = loader
@@ -199,18 +199,18 @@ class IdleModel:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of the model that was loaded first; another one is not taken."""
+        """The fingerprint of the model that was loaded first; another one is refused."""
         return self._fingerprint
 
     async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
-        """Embed a text. Raises ModelMissing while the model is not loaded, and begins to load it."""
+        """Embed a text. Raises ModelMissing while the model is not loaded, and starts to load it."""
         with self._in_use():
             if (process := self._running()) is None:
                 raise ModelMissing(self._missing())
             return await process.passage(text, prefix, boundary)
 
     async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
-        """Embed a question, after a wait for the model where that starts again. Raises Unavailable as the process."""
+        """Embed a question, waiting for a reloading model. Raises Unavailable as the process."""
         with self._in_use():
             process = self._running()
             if process is None:
@@ -222,7 +222,7 @@ class IdleModel:
             return await process.query(text, prefix, boundary)
 
     async def end_if_idle(self, idle_s: float) -> bool:
-        """End the process if nothing has used it for so long; return whether it was ended."""
+        """End the process if it was unused for so long; return whether it was ended."""
         if self._calls or self._loader.loaded is None or self._elapsed() - self._last_use < idle_s:
             return False
         await self._loader.unload()

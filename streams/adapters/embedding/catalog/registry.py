@@ -1,8 +1,8 @@
-"""The embedders of all modes: each model in a process of its own, loaded when a mode first needs it.
+"""The embedders of all modes: each model in its own process, loaded when a mode first needs it.
 
 Guaranteed: `general` loads from the start; no caller waits for a model; one process and one cache for each model. The
-model that `general` uses for other languages is exported with the first such text, and loaded at every later start. A
-model that nothing has used for a time is unloaded, but for these two.
+model that `general` uses for other languages is exported with the first such text, and loaded at every later start. Any
+model except these two is unloaded after a time without use.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ MAX_VIEWS = 4096
 """Cached combinations of embedder and prefixes; bounded, as users choose the prefixes."""
 
 MAX_UNKNOWN = 64
-"""Reported names without an embedder: of modes that were declared under other settings."""
+"""Names reported without an embedder: of modes declared under other settings."""
 
 MAX_IDLE_CHECK_S = 60.0
-"""Between two looks for idle models."""
+"""Interval between checks for idle models."""
 
 ViewKey = tuple[str, str | None, str | None]
 """Embedder as a mode names it, query prefix, passage prefix."""
@@ -49,7 +49,7 @@ class EmbedderRegistry:
     """Implements `agents.ports.models.Embedders`.
 
     `on_loaded` is called on the event loop with an embedder's name once its model is loaded. `recorded` knows the
-    models that the deployment's vectors were made with; None: those of this process.
+    models of the deployment's vectors; None: those of this process.
     """
 
     def __init__(
@@ -94,14 +94,13 @@ class EmbedderRegistry:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
         `precision` is that of `general`; `presets` names those that modes may use, None for all; for `idle_s` and
-        `directory` see the constructor.
-        Raises ValueError for a configured embedder that would replace `general`.
+        `directory` see the constructor. Raises ValueError for a configured embedder that would replace `general`.
         """
         catalog = build_catalog(models, configured, precision, presets)
         return cls(catalog, directory, threads, idle_s=idle_s)
 
     async def start(self) -> None:
-        """Begin to load `general`, and its model of other languages if that was exported before."""
+        """Start to load `general`, and its model of other languages if that was exported before."""
         general = self._entries[GENERAL]
         self._begin(general)
         if general.multilingual is not None and not missing_files(general.multilingual.local):
@@ -135,12 +134,12 @@ class EmbedderRegistry:
             embedder = embedder.in_one_language(text)
         entry = self._entry(mode.embedder)
         if self._models[entry.name].loaded is None:
-            # Its vectors are due once it is loaded again, as before it was loaded first.
+            # Its vectors are due once it is reloaded, as before its first load.
             raise self._missing(entry)
         return embedder
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
-        """Return the mode's model of the other language; None if there is none, or one of both is not loaded."""
+        """Return the mode's model of the other language; None without one, or if one of both is not loaded."""
         try:
             embedder = self.of(mode)
             return embedder.other_language_model(text) if isinstance(embedder, LanguageRoutingEmbedder) else None
@@ -162,14 +161,14 @@ class EmbedderRegistry:
     def _view(
         self, entry: CatalogEntry, query_prefix: str | None = None, passage_prefix: str | None = None
     ) -> ModeEmbedder:
-        """Return a model with these prefixes, None for its own; begin to load it, raise ModelMissing until it is."""
+        """Return a model with these prefixes, None for its own; start to load it, raise ModelMissing until it is."""
         loaded = self._loaded_once.get(entry.name)
         if loaded is None:
             raise self._missing(entry)
         return ModeEmbedder(loaded, self._caches[entry.name], query_prefix, passage_prefix)
 
     def _missing(self, entry: CatalogEntry) -> ModelMissing:
-        """Begin to load a model; return why it can't be used yet."""
+        """Start to load a model; return why it can't be used yet."""
         reason = self._begin(entry).error or LOADING_REASON
         return ModelMissing(f"embedder {entry.name!r} is missing: {reason}")
 
@@ -193,7 +192,7 @@ class EmbedderRegistry:
             )
 
             def for_users(reason: str) -> str:
-                # A folder is named by its setting, not by its path.
+                # A folder is identified by its setting, not by its path.
                 folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
                 return reason.replace(str(entry.local.directory), folder)
 
@@ -218,7 +217,7 @@ class EmbedderRegistry:
             log.exception("the callback for a loaded model failed", embedder=name)
 
     async def _end_idle(self) -> None:
-        """Unload models that nothing uses, until cancelled."""
+        """Unload unused models, until cancelled."""
         general = self._entries[GENERAL]
         always_loaded = {general.name, general.multilingual.name if general.multilingual else general.name}
         while True:

@@ -63,7 +63,7 @@ class CrossEncoderModel:
         with suppress(ValueError):  # Registered already.
             TextCrossEncoder.add_custom_model(model_id, ModelSource(hf=model_id), local.model_file)
         folder = str(local.directory)
-        # With a given folder nothing is looked up; without `cache_dir` a folder is made in the system's temporary one.
+        # With a folder given fastembed looks nothing up; without `cache_dir` it makes a temporary folder.
         opened = TextCrossEncoder(
             model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
         ).model
@@ -91,6 +91,6 @@ class CrossEncoderModel:
         return [Encoded(output.states, NO_TOKENS) for output in outputs]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Score a pair at once."""
+        """Score one pair."""
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded

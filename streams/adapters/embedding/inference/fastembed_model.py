@@ -32,7 +32,7 @@ MIN_NORM = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class PooledCentre:
-    """The mean vectors of passages and of queries; 0 for a model that needs none.
+    """Mean vectors of passages and of queries; 0 for a model that needs none.
 
     Otherwise an anisotropic model, such as the e5 family, gives unrelated texts a cosine of 0.75 and more. Method: the
     first step of all-but-the-top, Mu and Viswanath 2018, https://arxiv.org/abs/1702.01417.
@@ -70,7 +70,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PreparedText:
-    """A text as the session takes it. `text` is the text itself, without its prefix.
+    """Input of the session for a text. `text` is the text itself, without its prefix.
 
     `is_own_token` marks the tokens of the text itself, without prefix and special tokens; `spans` are their spans.
     """
@@ -83,7 +83,7 @@ class PreparedText:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """The output for one text. `states` are those of all tokens, or the one vector of a model that pools by itself."""
+    """Output for one text. `states` are those of all tokens, or the one vector of a model that pools by itself."""
 
     prepared: PreparedText
     states: Matrix | Vector
@@ -141,7 +141,7 @@ def open_model(local: LocalModel) -> OnnxTextEmbedding:
             model_file=local.model_file,
         )
     folder = str(local.directory)
-    # With a given folder nothing is looked up; without `cache_dir` a folder is made in the system's temporary one.
+    # With a folder given fastembed looks nothing up; without `cache_dir` it makes a temporary folder.
     embedding = TextEmbedding(
         model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
     )
@@ -170,7 +170,7 @@ PROBE_TEXT = "probe"
 
 
 class FastembedModel:
-    """A loaded model. All methods block and are thread-safe. A prefix that is None is the model's own."""
+    """A loaded model. All methods block and are thread-safe. A prefix of None is the model's own."""
 
     def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str, files: str | None = None) -> None:
         max_tokens = limit_tokens(onnx, local.max_tokens)
@@ -211,7 +211,7 @@ class FastembedModel:
         return encoded
 
     def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
-        """Do what comes before the run of a passage."""
+        """Prepare the run of a passage."""
         return self._run.prepare(self._local.passage_prefix if prefix is None else prefix, text)
 
     def run(self, prepared: PreparedText) -> ModelOutput:
@@ -219,9 +219,9 @@ class FastembedModel:
         return self._run(prepared)
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
-        """Make the vectors of passages, those of each as if it were alone.
+        """Compute the vectors of passages, each as if it were alone.
 
-        Step by step for all, since a run leaves nothing else in the processor's caches: several in a row take half.
+        Step by step for all, since a run evicts the processor's caches: batching takes half the time.
         """
         pooled = [self._centre.of_passage(self._pooled(output.states)) for output in outputs]
         if self._tokens is None:

@@ -1,7 +1,7 @@
-"""A model on the local disk: its description, what was learned from its vectors, and its files.
+"""A model on the local disk: its description, the arrays learned from its vectors, and its files.
 
-Files that are missing are exported or downloaded. Guaranteed: a folder that has the files is used as it is; an error
-says which files to put where. The model itself is not loaded here.
+Missing files are exported or downloaded. Guaranteed: a folder that has the files is used as it is; an error says which
+files to put where. The model itself is not loaded here.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ LEARNED_MAGIC = b"modestream token projection 1\n"
 """The first line of the file; a new format gets a new number."""
 
 HASH_DIGITS = 8
-"""Digits of the file's SHA-256 in a name: enough for the few files that a store ever sees."""
+"""Digits of the file's SHA-256 in a name: enough for the few files of a store."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedArrays:
-    """The arrays of a file. `kind` is how they were learned, `digest` identifies the file."""
+    """The arrays of a file. `kind` is the learning method, `digest` identifies the file."""
 
     kind: str
     digest: str
@@ -65,9 +65,9 @@ class LocalModel:
     """A folder with an ONNX model and its tokenizer, and how to read its output.
 
     `max_tokens` can only lower the limit of the folder's tokenizer. The model's first output is either token states,
-    which are pooled to one vector, or already one vector for a text; then there are no token vectors. `learned` names
-    the file of learned arrays beside this module; empty: there is none. `scores_pairs`: it is a cross-encoder, whose
-    first output is one number for a pair of a question, in place of the prefix, and a text.
+    which are pooled to one vector, or one vector for a text; then there are no token vectors. `learned` names the file
+    of learned arrays next to this module; empty without one. `scores_pairs`: it is a cross-encoder, whose first output
+    is one number for a pair of a question, in place of the prefix, and a text.
     """
 
     name: str
@@ -84,7 +84,7 @@ class LocalModel:
     scores_pairs: bool = False
 
     def learned_arrays(self) -> LearnedArrays | None:
-        """Return the arrays that were learned from this model's vectors; None if there are none."""
+        """Return the arrays learned from this model's vectors; None without any."""
         return _learned(self.learned) if self.learned else None
 
 
@@ -96,7 +96,7 @@ def _learned(name: str) -> LearnedArrays:
 EXPORT_COMMAND = (sys.executable, "-m", "streams.adapters.export", "--exit-with-parent")
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-"""Required beside the model; `config.json` and `special_tokens_map.json` are optional."""
+"""Required next to the model; `config.json` and `special_tokens_map.json` are optional."""
 
 OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
 """The environment variable by which Hugging Face's client and fastembed forbid downloads."""
@@ -107,7 +107,7 @@ TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
 def ensure_exported(local: LocalModel, precision: Precision) -> None:
     """Run the exporter if the model's folder lacks the complete export. Its memory is freed with its process.
 
-    Blocks for some seconds; each step is a line of JSON on standard output. Raises ModelMissing, with the reason.
+    Blocks for a few seconds; each step is a line of JSON on standard output. Raises ModelMissing, with the reason.
     """
     if is_complete(local.name, local.directory, precision):
         return
@@ -124,7 +124,7 @@ def ensure_exported(local: LocalModel, precision: Precision) -> None:
 def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
     """Return the model's folder or, if it lacks files, the folder of the download from the repository `hub`.
 
-    A download may take minutes, and 39 s to fail without a network. It is kept beside the model's folder for the next
+    A download may take minutes, and 39 s to fail without a network. It is kept next to the model's folder for the next
     start. Raises FileNotFoundError, which says what is missing and what to do.
     """
     missing = missing_files(local)
@@ -169,24 +169,24 @@ def download_model(local: LocalModel, hub: str) -> Path:
 
 
 TOKENIZING_FILES = ("tokenizer.json", "special_tokens_map.json")
-"""Files that decide a text's tokens. The token limit, in `tokenizer_config.json`, is in the fingerprint itself."""
+"""Files that determine a text's tokens. The token limit, in `tokenizer_config.json`, is in the fingerprint itself."""
 
 WEIGHTS_SUFFIXES = ("_data", ".data")
-"""What ONNX's exporters add to the model's file name for weights in files of their own; a number may follow."""
+"""Suffix that ONNX's exporters add to the model's file name for external weights; a number may follow."""
 
 COMPANIONS_DIGITS = 12
 """Hexadecimal digits of the digest, as of a vector space."""
 
 
 def companions_digest(local: LocalModel) -> str:
-    """Return the digest of what the vectors depend on besides the ONNX file: tokenizer, weights in further files.
+    """Return the digest of the files besides the ONNX file that determine the vectors: tokenizer, external weights.
 
-    Large models keep weights beside the graph, in files named after it (`model.onnx_data`, `model.onnx.data`). Raises
+    Large models keep weights next to the graph, in files named after it (`model.onnx_data`, `model.onnx.data`). Raises
     OSError.
     """
     model = local.directory / local.model_file
     tokenizing = [path for name in TOKENIZING_FILES if (path := local.directory / name).is_file()]
-    # A file of the model's weights; other formats and descriptions of it in the same folder are none.
+    # Exclude other formats and descriptions of the model in the same folder.
     with_weights = tuple(f"{model.name}{suffix}" for suffix in WEIGHTS_SUFFIXES)
     beside = [path for path in sorted(model.parent.iterdir()) if path.name.startswith(with_weights) and path.is_file()]
     total = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""From the token states of a text to the vectors of late interaction, at most `MAX_TOKEN_ROWS`, and their quantisation.
+"""Token states of a text to the vectors of late interaction, at most `MAX_TOKEN_ROWS`, and their quantisation.
 
 Leaves: projected rows; of a passage those of content words, quantised to 8-bit integers; of a query all, with their
 spans. The pieces of a word are kept or dropped together. Quantising the rows of integers gives the same integers.
@@ -39,7 +39,7 @@ def dequantise_tokens(grid: QuantisedTokens) -> Matrix:
 
 
 PLAIN_DIM = 128
-"""Most dimensions of `plain`: a turn of 15 tokens takes 2 KB, and similarities change little."""
+"""Maximum dimensions of `plain`: a turn of 15 tokens takes 2 KB, and similarities change little."""
 
 MIN_NORM = 1e-12
 
@@ -67,7 +67,7 @@ class TokenProjection:
 
     @classmethod
     def plain(cls, dim: int) -> Self:
-        """Return the map without a learned one: the identity, or down to `PLAIN_DIM` dimensions."""
+        """Return the map without a learned one: the identity, or a map to `PLAIN_DIM` dimensions."""
         if dim <= PLAIN_DIM:
             identity = np.eye(dim, dtype=np.float32)
             return cls(f"identity-{dim}", identity, identity)
@@ -143,9 +143,9 @@ class TokenVectors:
 
 
 def content_token_mask(text: str, spans: Spans) -> NDArray[np.bool_]:
-    """Mark each span that touches a word other than a stop word of the text's language; all, if none does.
+    """Mark each span that touches a word other than a stop word of the text's language; all, if there is no such span.
 
-    So a text of stop words and punctuation alone keeps all its tokens.
+    So a text of only stop words and punctuation keeps all its tokens.
     """
     words = [(match.start(), match.end(), fold(match.group())) for match in WORD_PATTERN.finditer(text)]
     stops = stop_words_of([word for _, _, word in words])

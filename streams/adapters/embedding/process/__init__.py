@@ -1,1 +1,1 @@
-"""The embedder in a process of its own, and its protocol."""
+"""The embedder in its own process, and its protocol."""

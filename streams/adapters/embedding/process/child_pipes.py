@@ -1,6 +1,6 @@
 """The worker's session with one run of an embedder's process, and its watchdog.
 
-Enters: texts by user. Leaves: their vectors. Guaranteed: a process that is silent or holds a text for too long is
+Enters: texts by user. Leaves: their vectors. Guaranteed: a process that is silent or takes too long for a text is
 killed; when it has ended, every caller gets `Unavailable`. Time is counted in ticks of the watchdog, so that a worker
 that was itself paused does not kill a healthy process.
 """
@@ -24,19 +24,19 @@ from streams.fair_queue import FairQueue
 log = structlog.get_logger()
 
 MAX_DEATHS = 3
-"""Deaths of the process over one text, after which the text is refused: an outage of the machine kills at random."""
+"""Deaths of the process over one text until the text is refused: an outage of the machine kills at random."""
 
 MAX_SUSPECTS = 1000
-"""Texts whose deaths are counted. At most those in the pipe are added for each death."""
+"""Texts with counted deaths. Each death adds at most those in the pipe."""
 
 MAX_CHARS_IN_PIPE = 4000
-"""Characters of passages in the pipe beyond which only a few are sent ahead: others would wait long behind them."""
+"""Characters of passages in the pipe above which only a few are sent ahead: others would wait long behind them."""
 
 FEW_PASSAGES_SHARE = 3 / 8
-"""The share of the passages in the pipe that are sent ahead whatever their length."""
+"""Share of the passages in the pipe that are sent ahead whatever their length."""
 
 MAX_QUERIES_IN_PIPE = 2
-"""The process answers one query at a time; the second one saves it the wait for the worker."""
+"""Queries in the pipe: the process answers one at a time; the second one saves it the wait for the worker."""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,9 +66,9 @@ class TextDeaths:
         return self._deaths.get(request.key, 0) if self._deaths else 0
 
     def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes]) -> None:
-        """Count a death. Over several texts it makes each a suspect; only one that was alone is counted again.
+        """Count a death. Over several texts it makes each a suspect; only a text that ran alone is counted again.
 
-        `under_way` has the keys of the texts that the process was at, those of other workers included.
+        `under_way` has the keys of the texts in the process, those of other workers included.
         """
         for request in in_pipe:
             if request.key in under_way and (len(under_way) == 1 or not self.of(request)):
@@ -77,7 +77,7 @@ class TextDeaths:
             self._deaths.popitem(last=False)
 
     def clear(self, request: EmbeddingRequest) -> None:
-        """Forget the deaths over a text that was answered."""
+        """Forget the deaths over an answered text."""
         if self._deaths:
             self._deaths.pop(request.key, None)
 
@@ -87,10 +87,10 @@ class TextRefusedError(RuntimeError):
 
 
 class RequestQueue:
-    """The requests that wait for one embedder's process: queries first, each kind round robin by user.
+    """Requests waiting for one embedder's process: queries first, each kind round robin by user.
 
     Guaranteed: few requests are in the pipe, so that a flood of one user waits here, and another user's text behind at
-    most one of the flood for each of its own; a text that was in the process when it died is sent alone, and refused
+    most one of the flood for each own text; a text that was in the process when it died is sent alone, and refused
     after `MAX_DEATHS` deaths.
     """
 
@@ -100,7 +100,7 @@ class RequestQueue:
         self._suspects: FairQueue[EmbeddingRequest] = FairQueue()
         self._deaths = deaths
         self._is_refilling = True
-        """False from when the pipe is full of passages until half of them are answered: so several go in one write."""
+        """False from when the pipe is full of passages until half of them are answered, to batch the writes."""
 
     def put(self, boundary: str, request: EmbeddingRequest) -> None:
         """Queue a request of a user."""
@@ -108,7 +108,7 @@ class RequestQueue:
         queue.put(boundary, request)
 
     def next(self, in_pipe: Collection[EmbeddingRequest]) -> EmbeddingRequest | None:
-        """Return the next request; None if there is none, or no room. A suspect is sent into an empty pipe."""
+        """Return the next request; None without one, or without room. A suspect is sent into an empty pipe."""
         if any(map(self._deaths.of, in_pipe)):
             return None
         if self._suspects:
@@ -129,13 +129,13 @@ class RequestQueue:
         return count < limit
 
     def drain(self) -> list[EmbeddingRequest]:
-        """Remove and return all requests that wait."""
+        """Remove and return all waiting requests."""
         queues = (*self._waiting.values(), self._suspects)
         return [queue.get() for queue in queues for _ in range(len(queue))]
 
 
 def _next_open(queue: FairQueue[EmbeddingRequest]) -> EmbeddingRequest | None:
-    """Remove and return the next request that a caller still waits for."""
+    """Remove and return the next request whose caller still waits."""
     while len(queue):
         request = queue.get()
         if not request.answer.done():
@@ -145,19 +145,19 @@ def _next_open(queue: FairQueue[EmbeddingRequest]) -> EmbeddingRequest | None:
 
 @dataclass(frozen=True, slots=True)
 class HangLimits:
-    """Limits of a process that does not answer: in seconds where the name ends in `_s`, else in ticks."""
+    """Limits of a silent process: in seconds where the name ends in `_s`, else in ticks."""
 
     tick_s: float = 1.0
     stuck: int = 4
-    """Without a sign of life the process is reported as stuck, and refuses texts at once."""
+    """Silence after which the process is reported as stuck, and refuses texts at once."""
     silent: int = 60
-    """Without a sign of life it is killed. A query of the preset `code` may have 8,192 tokens: tens of seconds."""
+    """Silence after which it is killed. A query of the preset `code` may have 8,192 tokens: tens of seconds."""
     passage: int = 300
-    """One text in the process: at most 8,192 characters, and few others before it, perhaps of a slow model."""
+    """Limit of one text: at most 8,192 characters, with few others before it, perhaps of a slow model."""
     query_s: float = 4.0
     """Seconds of a query in all; then the question is answered by words."""
     load_s: float = 300.0
-    """Seconds of loading a model whose files are present; the largest preset takes 10 s."""
+    """Seconds of loading a model with local files; the largest preset takes 10 s."""
     download_s: float = 1800.0
     """Seconds of loading with a download or an export: 1.3 GB at 0.7 MB a second."""
 
@@ -192,11 +192,11 @@ class EmbedderChild:
 
     @property
     def stuck(self) -> bool:
-        """True if the process has given no sign of life for some seconds."""
+        """True if the process has been silent for a few seconds."""
         return self._unanswered_ticks is not None and self._unanswered_ticks >= self._limits.stuck
 
     def hello(self) -> Fingerprint:
-        """Read the first frame. Blocks; to be called once, before any request.
+        """Read the first frame. Blocks; call it once, before any request.
 
         Raises ModelMissing, with the reason, if the child could not load its model.
         """
@@ -209,9 +209,9 @@ class EmbedderChild:
         return Fingerprint.model_validate_json(content)
 
     async def loaded(self, within_s: float) -> Fingerprint:
-        """As `hello`, in a thread of its own, as it may take minutes. Raises ModelMissing after `within_s`.
+        """As `hello`, in its own thread, as it may take minutes. Raises ModelMissing after `within_s`.
 
-        Cancellation abandons the process; the end of the time kills it.
+        Cancellation abandons the process; the timeout kills it.
         """
         thread = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
         try:
@@ -262,7 +262,7 @@ class EmbedderChild:
             await self._closed
 
     def _send(self) -> None:
-        """Write requests to the pipe as far as there is room, all in one piece."""
+        """Write requests to the pipe as far as there is room, all in one write."""
         sent = []
         while self._writing is not None and (request := self._queue.next(self._in_pipe.values())):
             number = next(self._numbers) % (2**32 - 1) + 1

@@ -1,8 +1,8 @@
-"""A worker's connection to an embedder's process, which all workers that are given its directory share.
+"""A worker's connection to an embedder's process, shared by all workers with the same directory.
 
 The first worker that needs a model starts its process, with a listening socket and a locked file that the process
 inherits. Guaranteed: one process for each model and its options; it outlives the worker that started it, and ends when
-no worker is connected, however they die; a lock whose process has ended is free.
+no worker is connected, however they die; the lock of an ended process is free.
 """
 
 import asyncio
@@ -35,24 +35,24 @@ PROTOCOL = 4
 MAX_WAITING_CONNECTIONS = 128
 
 OPEN_TIMEOUT_S = 10.0
-"""How long another worker may take between its lock and its socket: it may stand still in between."""
+"""Time that another worker may take between its lock and its socket: it may freeze in between."""
 
 OPEN_POLL_INTERVAL_S = 0.01
 
 MAX_REOPENED = 2
-"""Connections to another process if the first byte does not come: the process may just have been ending."""
+"""Reconnections if the first byte does not come: the process may just have been ending."""
 
 MAX_SOCKET_PATH_BYTES = 100
-"""The system allows some 104 to 108."""
+"""Limit of a socket's address: systems allow about 104 to 108."""
 
 log = structlog.get_logger()
 
 
 class EmbedderProcess:
-    """One run of an embedder's process, as a worker sees it: the connection, its end, the texts under way."""
+    """One run of an embedder's process, as a worker sees it: the connection, its end, the texts in progress."""
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
-        """Connect to the process of this command, and start it where there is none. Raises ModelMissing, OSError."""
+        """Connect to the process of this command, starting it if needed. Raises ModelMissing, OSError."""
         name = hashlib.sha256("\n".join((str(PROTOCOL), *command)).encode()).hexdigest()[:16]
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock, self._address = directory / f"{name}.lock", directory / f"{name}.sock"
@@ -63,7 +63,7 @@ class EmbedderProcess:
 
     @property
     def pid(self) -> int:
-        """The process id; 0 where there is none, or it is not known yet."""
+        """The process id; 0 without a process, or if it is not known yet."""
         return pid_of(self._lock) or 0
 
     def read(self, length: int) -> bytes:
@@ -73,7 +73,7 @@ class EmbedderProcess:
         """
         content = self._receive(length)
         for _ in range(MAX_REOPENED):
-            # Perhaps it was ending, as no other worker was connected, while this one came.
+            # Perhaps the process was ending, as no other worker was connected, when this one came.
             if content or self._is_heard or self._is_abandoned:
                 break
             self._connection.close()
@@ -89,13 +89,13 @@ class EmbedderProcess:
         return b""
 
     async def connect(self, reader: asyncio.Protocol) -> asyncio.WriteTransport:
-        """Have the event loop read; return the way to write."""
+        """Have the event loop read; return the writer."""
         self._connection.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword
         writing, _ = await asyncio.get_running_loop().create_unix_connection(lambda: reader, sock=self._connection)
         return writing
 
     def under_way(self) -> frozenset[bytes]:
-        """Return the keys of the texts that it was at when it died, those of other workers included."""
+        """Return the keys of the texts in the process when it died, those of other workers included."""
         return read_slots(self._slots_file)
 
     def abandon(self) -> None:
@@ -105,7 +105,7 @@ class EmbedderProcess:
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
-        """Kill the process, for all workers: it hangs. Another one is left alone."""
+        """Kill the hanging process, for all workers. Leave a later one alone."""
         if pid := self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -115,14 +115,14 @@ class EmbedderProcess:
         if writing is None:
             self._connection.close()
         else:
-            # Not `close`: it waits until all is written, and a process that hangs reads nothing.
+            # Not `close`: it waits until all is written, and a hanging process reads nothing.
             writing.abort()
         if self._slots_file >= 0:
             os.close(self._slots_file)
             self._slots_file = -1
 
     def _opened(self) -> tuple[socket.socket, int]:
-        """Return a connection, and the open file of the texts under way."""
+        """Return a connection, and the open file of the texts in progress."""
         deadline = time.monotonic() + OPEN_TIMEOUT_S
         while time.monotonic() < deadline:
             if (connection := _connected(self._address)) is None:
@@ -134,7 +134,7 @@ class EmbedderProcess:
         raise ModelMissing(f"the embedder's process {self.pid} has its lock and takes no connection")
 
     def _start(self, lock: int) -> socket.socket:
-        """Start the process with the locked file and the socket, which this worker is connected to before."""
+        """Start the process with the locked file and the socket, to which this worker is already connected."""
         os.ftruncate(lock, 0)
         create_slots(self._slots)
         self._address.unlink(missing_ok=True)
@@ -147,16 +147,16 @@ class EmbedderProcess:
             process = subprocess.Popen(  # noqa: S603
                 (*self._command, str(listening.fileno()), str(lock), str(self._slots)),
                 stdin=subprocess.DEVNULL,
-                # What it says is in the log of the worker that started it.
+                # Its messages are in the log of the worker that started it.
                 stdout=2,
                 cwd=PROJECT_ROOT,
                 env=os.environ | ONE_THREAD,
                 pass_fds=(listening.fileno(), lock),
-                # What kills this worker's process group must not reach it.
+                # A kill of this worker's process group must not reach it.
                 start_new_session=True,
             )
         os.pwrite(lock, f"{process.pid}\n".encode(), 0)
-        # It ends after this worker, or before it, and then there is a zombie to be taken.
+        # It ends after this worker, or before it: then reap the zombie.
         threading.Thread(target=process.wait, name="embedder-process", daemon=True).start()
         log.info("embedder process is started", pid=process.pid)
         return connection

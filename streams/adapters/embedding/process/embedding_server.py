@@ -1,11 +1,10 @@
 """Answer the requests of one connection with a model; the model is loaded, exported or downloaded here.
 
-A query is answered at once. Of a passage the tokens are cut when it is read; it has a run of its own, and its vectors
-are made with those of others: a run of the model sweeps the processor's caches, so what comes before and after it takes
-twice as long for one text as for each of several in a row. So the answers of short texts are held back while others
-wait, and written in one piece. Guaranteed: each passage is answered once, with the vectors that it has alone; an answer
-is held back only while passages of its connection wait or short ones run; where the process dies over what follows
-runs, their texts are noted.
+A query is answered at once. A passage's tokens are cut when it is read; it has its own run, and its vectors are made in
+a batch with others: a run of the model evicts the processor's caches, so the work before and after it takes half as
+long in a batch. So the answers of short texts are held back while others wait, and written together. Guaranteed: each
+passage is answered once, with the same vectors as alone; an answer is held back only while passages of its connection
+wait or short ones run; if the process dies in the work after runs, their texts are noted.
 """
 
 import threading
@@ -28,28 +27,28 @@ Write = Callable[[bytes], None]
 """Writes frames; called by several threads."""
 
 MAX_HELD_ANSWERS = 8
-"""Answers that are written in one piece: half of what one thread's worker sends ahead."""
+"""Answers written together: half of the passages that a worker sends ahead for one thread."""
 
 MAX_HELD_RUN_S = 0.008
-"""Processor time of a run whose answer may wait for others: some 60 tokens of the smallest model."""
+"""Processor time of a run up to which its answer may wait for others: about 60 tokens of the smallest model."""
 
 MAX_PREPARED_CHARS = 1000
-"""Longer texts are cut into tokens in the thread that runs them, as a query may be read behind them, and no answer is
-held back for their runs."""
+"""Longer texts are cut into tokens in the thread that runs them, as a query may follow them, and no answer is held back
+for their runs."""
 
 MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a socket in one piece."""
 
 LoadedModel = FastembedModel | CrossEncoderModel
-"""What reads passages: an embedder, or a cross-encoder, for which the prefix is the question."""
+"""The model for passages: an embedder, or a cross-encoder, for which the prefix is the question."""
 
 NotePassage = Callable[[bytes], AbstractContextManager[None]]
-"""Notes the content of a passage: if the process dies inside of the context, it may be over it."""
+"""Notes the content of a passage: a death of the process inside of the context may be over it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A passage, and what its run gave."""
+    """A passage, and the output of its run."""
 
     number: int
     content: bytes
@@ -65,11 +64,11 @@ class PassageAnswers:
         self._note = note
         self._changing = threading.Lock()
         self._waiting = 0
-        """Passages that are read and have not begun."""
+        """Passages that are read but have not begun."""
         self._held: list[FinishedRun] = []
 
     def expect(self, number: int, content: bytes, *, alone: bool) -> Callable[[], None]:
-        """Take a passage that was read; return what runs it. `alone`: its answer is not held back."""
+        """Take a passage that was read; return the function that runs it. `alone`: its answer is not held back."""
         with self._changing:
             self._waiting += 1
         with self._note(content):
@@ -114,7 +113,7 @@ class PassageAnswers:
         outputs = [(run.number, run.result) for run in due if not isinstance(run.result, Exception)]
         failed = [frames.encode_error(run.number, run.result) for run in due if isinstance(run.result, Exception)]
         with ExitStack() as noted:
-            # Not before: a text that is noted while a suspect runs would be suspected in its place.
+            # Not before: a text noted while a suspect runs would be suspected in its place.
             for run in due:
                 noted.enter_context(self._note(run.content))
             self._write(b"".join(failed + self._answers(outputs)))
@@ -129,7 +128,7 @@ class PassageAnswers:
         except Exception as problem:
             if len(outputs) == 1:
                 return [frames.encode_error(outputs[0][0], problem)]
-            # One of them can't be finished: the others are not concerned.
+            # Only the failing one is affected.
             return [answer for output in outputs for answer in self._answers([output])]
 
 
@@ -152,7 +151,7 @@ def hello(model: LoadedModel) -> bytes:
 
 
 def refusal(problem: ModelMissing) -> bytes:
-    """Return the first frame where no model is loaded: the reason."""
+    """Return the first frame without a loaded model: the reason."""
     return frames.encode_frame(0, frames.ERROR, str(problem).encode(errors="replace")[:MAX_REASON_BYTES])
 
 

@@ -1,4 +1,4 @@
-"""The binary protocol between a worker and its embedder's process: frames of a header and some bytes.
+"""The binary protocol between a worker and its embedder's process: frames of a header and a body.
 
 A request is an id, a kind, a prefix and a text; a response is the id, whether it succeeded, and the vectors or the
 error. The first response, with the id 0, is the fingerprint of the loaded model, or why it could not be loaded.
@@ -29,7 +29,7 @@ HELLO, PASSAGE, QUERY, VECTORS, ERROR, PING = range(6)
 """Kinds: the process's first frame, with its fingerprint; two requests; two responses; a sign of life, sent back."""
 
 ALONE = 0x80
-"""Flag in the kind of a request over whose text the process has died: nothing else runs beside it."""
+"""Flag in the kind of a suspect's request, over whose text the process has died: it runs alone."""
 
 KEY_BYTES = 16
 """Length of a request's key, which identifies its prefix and text."""
@@ -44,12 +44,12 @@ class FrameHeader(NamedTuple):
 
 
 class FrameReader(asyncio.Protocol):
-    """Cuts what a pipe brings into frames, as many as there are at a time."""
+    """Cuts the bytes of a pipe into frames, all that are complete at a time."""
 
     def __init__(
         self, on_frame: Callable[[int, int, bytes], None], on_end: Callable[[], None], on_read: Callable[[], None]
     ) -> None:
-        """`on_frame` gets id, kind and content, `on_read` follows the frames that came together.
+        """`on_frame` gets id, kind and content; `on_read` follows the frames that came together.
 
         `on_end` is called when the pipe is closed at the other end.
         """
@@ -59,7 +59,7 @@ class FrameReader(asyncio.Protocol):
         self._received = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        """Hand over the frames that are complete."""
+        """Hand over the complete frames."""
         self._received += data
         start = 0
         while len(self._received) - start >= FRAME_HEADER.size:

@@ -1,8 +1,8 @@
-"""The embedder port over a process of its own, which ends with the last worker that uses it.
+"""The embedder port over its own process, which ends with the last worker that uses it.
 
 A model in the worker's process would contend with the event loop for the interpreter: each text cost the loop several
-times what passing it over a socket does. A child that dies is restarted; its unanswered texts fail with `Unavailable`.
-A query that is not answered in time fails likewise.
+times as much as passing it over a socket. A child that dies is restarted; its unanswered texts fail with `Unavailable`.
+A query without an answer in time fails likewise.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from streams.adapters.embedding.process.embedder_process import EmbedderProcess
 from streams.adapters.exported_models import Precision
 
 PASSAGES_IN_PIPE_PER_THREAD = 8
-"""Passages written to the process ahead of its answers: it does not wait while the worker does something else for some
-milliseconds, and a flood waits here. Of long texts fewer, see `RequestQueue`."""
+"""Passages written to the process ahead of its answers, so that it stays busy while the worker does something else, and
+a flood waits here. Fewer if texts are long, see `RequestQueue`."""
 
 CHILD_COMMAND = (sys.executable, "-m", "streams.adapters.embedding.process.child")
 
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 class ProcessEmbedder:
-    """Implements `agents.ports.models.Embedder`; a prefix that is None is the embedder's own."""
+    """Implements `agents.ports.models.Embedder`; a prefix of None is the embedder's own."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ProcessEmbedder:
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
-        # Not orjson: a path may have bytes that are no UTF-8.
+        # Not orjson: a path may not be valid UTF-8.
         command = (*CHILD_COMMAND, json.dumps(options, sort_keys=True))
         return cls(
             command,
@@ -112,7 +112,7 @@ class ProcessEmbedder:
         return self._fingerprint
 
     async def load(self) -> Fingerprint:
-        """Wait until the model is loaded; to be called once, first. Raises ModelMissing, with the reason."""
+        """Wait until the model is loaded; call it once, first. Raises ModelMissing, with the reason."""
         self._fingerprint = await self._child.loaded(self._load_s)
         return self._fingerprint
 
@@ -132,7 +132,7 @@ class ProcessEmbedder:
         """Embed a query within `HangLimits.query_s`; at once `Unavailable` if the process did not answer the last."""
         if self._silent_since is not None and self._silent_since == self._child.responses:
             raise Unavailable("the embedder's process does not answer")
-        _ = self.fingerprint  # Loading, where it was not awaited, is not a part of the query's time.
+        _ = self.fingerprint  # Loading, if not awaited before, does not count towards the query's time.
         child, before = self._child, self._child.responses
         try:
             async with asyncio.timeout(self._limits.query_s):
@@ -145,7 +145,7 @@ class ProcessEmbedder:
             raise Unavailable(str(refusal)) from refusal
 
     async def close(self) -> None:
-        """End the child; nothing may be called afterwards."""
+        """End the child; call nothing afterwards."""
         self._is_closed = True
         if self._restarting is not None:
             self._restarting.cancel()
@@ -161,7 +161,7 @@ class ProcessEmbedder:
     def _begin_restart(self) -> None:
         if not self._is_closed and (self._restarting is None or self._restarting.done()):
             log.warning("embedder process ended, restarting it")
-            # Of no request: the new process outlives the one that began it, and so do its log lines.
+            # Outside of any request: the new process outlives the one that started it, and so do its log lines.
             self._restarting = asyncio.create_task(self._restart(), context=Context())
 
     async def _restart(self) -> None:
@@ -170,7 +170,7 @@ class ProcessEmbedder:
         try:
             child = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # A thread can't be cancelled: the process that it starts would be left.
+            # A thread can't be cancelled: its process would be left behind.
             await (await starting).end()
             raise
         try:

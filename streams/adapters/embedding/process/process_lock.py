@@ -1,4 +1,4 @@
-"""The locked files of processes that workers share: while a process runs, its file is locked and has its id."""
+"""Lock files of processes shared by workers: a running process holds its file's lock, and its id is in the file."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def end_shared_processes(directory: Path) -> list[int]:
-    """Kill the shared processes below a directory that still run though no worker does; return their ids."""
+    """Kill the shared processes below a directory that have outlived all workers; return their ids."""
     running = [pid for lock in directory.glob("*.lock") if (pid := pid_of(lock)) is not None]
     for pid in running:
         with suppress(ProcessLookupError):
@@ -33,7 +33,7 @@ def locked(path: Path) -> Iterator[int | None]:
 
 
 def pid_of(lock: Path) -> int | None:
-    """Return the process that has locked a file; None if none has, or it has not said which it is."""
+    """Return the process that has locked a file; None if it is unlocked, or has no id yet."""
     with suppress(FileNotFoundError, ValueError), locked(lock) as taken:
         return int(lock.read_text(encoding="ascii")) if taken is None else None
     return None

@@ -1,6 +1,6 @@
 """The process's side of the connections of several workers.
 
-Guaranteed: a worker that reads slowly, or not at all, holds up no other; the process ends when none is connected, also
+Guaranteed: a worker that reads slowly, or not at all, blocks no other; the process ends when none is connected, also
 while its model is loaded.
 """
 
@@ -32,7 +32,7 @@ class Connection:
         self._writing = threading.Lock()
 
     def write(self, data: bytes) -> None:
-        """Write a frame, or as much as fits now: a thread of its own writes the rest."""
+        """Write a frame, or as much as fits now: a separate thread writes the rest."""
         with self._writing:
             if not self._unwritten:
                 try:
@@ -47,7 +47,7 @@ class Connection:
                     threading.Thread(target=self._write_rest, daemon=True).start()
 
     def close(self) -> None:
-        """Close it; what is not written is dropped."""
+        """Close it; unwritten data is dropped."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -107,7 +107,7 @@ class SharedServer:
 
     def _read(self, connection: Connection) -> None:
         with suppress(OSError):
-            # A worker sends nothing before the first frame, but its end.
+            # Before the first frame a worker can only disconnect.
             if connection.requests.peek(1):
                 self._serve(connection)
         connection.close()
@@ -124,7 +124,7 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     """Serve all workers that connect to the inherited socket; the inherited lock is held until the process ends."""
     os.pwrite(int(lock_number), f"{os.getpid()}\n".encode(), 0)
     server = SharedServer(socket.socket(fileno=int(socket_number)))
-    # The worker that started this process has connected before: it hears also of a model that is missing at once.
+    # The worker that started this process has connected before: it learns at once of a missing model, too.
     server.accept_one()
     threading.Thread(target=server.accept_all, daemon=True).start()
     try:
@@ -132,7 +132,7 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     except ModelMissing as problem:
         server.refuse(refusal(problem))
         os._exit(1)
-    gc.freeze()  # What is loaded stays: no collection looks at it again.
+    gc.freeze()  # Loaded data stays: garbage collection never looks at it again.
     pool = TurnPool(options["threads"], WorkSlots(Path(slots)))
 
     def serve(connection: Connection) -> None:

@@ -1,9 +1,9 @@
-"""The texts of several workers in one process: queries at once, passages in turns of the workers, suspects alone.
+"""Schedule the texts of several workers in one process: queries at once, passages in turns, suspects alone.
 
-Enters: texts by worker. Guaranteed: a passage waits for at most one of each other worker for each of its own, and for
-the queries that came before its turn; no query waits for a passage, but for those that run already. While a suspect
-runs, a text over which the process has died before, nothing else does: if it dies again, it was that text. The texts
-under way are in a file that outlives the process, so that workers know which may have ended it.
+Enters: texts by worker. Guaranteed: a passage waits for at most one of each other worker for each own passage, and for
+the queries before its turn; no query waits for a passage, except running ones. While a suspect runs (a text over which
+the process has died before), nothing else does: another death proves it. The texts in progress are in a file that
+outlives the process, so that workers know which may have ended it.
 """
 
 import mmap
@@ -19,21 +19,21 @@ from streams.adapters.embedding.process import frames
 from streams.fair_queue import FairQueue
 
 SLOTS = 2048
-"""Texts at the same time: of each thread the one that it runs and some ten whose answers it makes; of each worker one
-that is read."""
+"""Concurrent texts: for each thread the one that it runs and some ten whose answers it makes; for each worker one being
+read."""
 
 FREE = bytes(frames.KEY_BYTES)
 
 
 def create_slots(path: Path) -> None:
-    """Put a new file in place of an earlier one, which its readers still have open."""
+    """Replace the file of an earlier run, which its readers still have open."""
     draft = path.with_suffix(".new")
     draft.write_bytes(FREE * SLOTS)
     draft.replace(path)
 
 
 def read_slots(descriptor: int) -> frozenset[bytes]:
-    """Return the keys of the texts that were under way."""
+    """Return the keys of the texts in progress."""
     content = os.pread(descriptor, SLOTS * len(FREE), 0)
     keys = (content[start : start + len(FREE)] for start in range(0, len(content), len(FREE)))
     return frozenset(keys) - {FREE}
@@ -67,7 +67,7 @@ Passage = tuple[bytes, Callable[[], None]]
 
 
 class TurnPool:
-    """Runs texts in `threads` threads of its own, queries in those of their callers, `threads` of them at once."""
+    """Runs texts in `threads` own threads, queries in those of their callers, `threads` of them at once."""
 
     def __init__(self, threads: int, slots: WorkSlots) -> None:
         self._threads = threads
@@ -133,7 +133,7 @@ class TurnPool:
                     self._changed.notify_all()
 
     def _next(self) -> tuple[Passage, bool]:
-        """Wait for a passage whose turn has come, and for the queries that were under way by then."""
+        """Wait for a passage whose turn has come, and for the queries in progress by then."""
         while True:
             self._changed.wait_for(self._has_turn)
             self._changed.wait_for(partial(self._have_ended, self._last_query))
