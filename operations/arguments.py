@@ -153,9 +153,7 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--switch", action="store_true", help="then let the gateways send to the new deployment")
     parser.add_argument("--drop", action="store_true", help="copy new records, and delete the former topics")
     parser.add_argument(
-        "--mend",
-        action="store_true",
-        help="move memories to the modes of the former deployment, and forget those it lacks",
+        "--mend", action="store_true", help="move memories to the former deployment's modes, and forget those it lacks"
     )
     parser.add_argument("--principal", help="the caller, where the deployments have a file of grants")
 

@@ -104,8 +104,8 @@ class Membership:
 
     def _end(self) -> None:
         log.error(
-            "another worker has taken this one's place in the group, ending the process: every worker needs a"
-            " MODESTREAM_WORKER_ID of its own",
+            "another worker has taken this one's place in the group, ending the process: every worker needs its own"
+            " MODESTREAM_WORKER_ID",
             group=self._coordinator.group_id,
             member=self._coordinator._group_instance_id,  # noqa: SLF001
         )
