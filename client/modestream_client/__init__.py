@@ -1,7 +1,6 @@
 """The Python client of modestream: `MemoryClient` over Kafka, `HttpMemoryClient` over the gateway, results and errors.
 
-Names are imported at their first use: a program that needs only the models of the wire loads no Kafka client, and one
-that speaks HTTP loads none either.
+Names are imported at their first use: a program that needs only the models of the wire, or HTTP, loads no Kafka client.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""Replies as the calls return them: answers, contexts, pages, and the answers of several users as one. Pure.
+"""Replies in the form that calls return: answers, contexts, pages, and the merged answers of several users. Pure.
 
-Enters: replies, as docs/contract.md has them. Unknown fields are ignored. Ranks of several users are compared, not
+Enters: replies, as described in docs/contract.md. Unknown fields are ignored. Ranks of several users are compared, not
 scores: a score is relative to one user's memories.
 """
 
@@ -215,16 +215,16 @@ class Answered:
     parsed: Any
     """The JSON value of an answer with a `response_format`, else None."""
     references: tuple[str, ...]
-    """Ids of the memories that the model was shown."""
+    """Ids of the memories shown to the model."""
     context_id: str | None
     context: Json
-    """How the context was made: what `assemble` gives, without its messages."""
+    """How the context was made: the result of `assemble`, without its messages."""
     profile: str
     usage: AnswerUsage
     finish_reason: str
-    """`stop`, or `length` for an answer that was cut at its most tokens."""
+    """`stop`, or `length` for an answer cut at its maximum of tokens."""
     stored: ExchangeIds | None
-    """The ids of the turns that question and answer became; None with `store=False`."""
+    """The ids of the turns made of question and answer; None with `store=False`."""
     warnings: tuple[Notice, ...] = ()
 
 
@@ -255,7 +255,7 @@ def partial_of(value: bytes | None) -> tuple[int, str] | None:
 
 
 class StreamedText:
-    """The text of an answer as its pieces come: after one that was lost the others wait for the whole text."""
+    """The text of an answer as its pieces come: after a lost one the others wait for the whole text."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -270,7 +270,7 @@ class StreamedText:
         return True
 
     def rest_of(self, text: str) -> str:
-        """Return what of the whole text no piece had."""
+        """Return the part of the whole text that no piece had."""
         return text.removeprefix(self._text) if text.startswith(self._text) else ""
 
 
@@ -279,7 +279,7 @@ Item = TypeVar("Item", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """One page of a list. `next` is the `cursor` of the next page, None at the end; `total` counts all that match."""
+    """One page of a list. `next` is the `cursor` of the next page, None at the end; `total` counts all matches."""
 
     items: tuple[Item, ...]
     next: str | None

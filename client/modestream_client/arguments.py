@@ -1,4 +1,4 @@
-"""The arguments of each `command.v1`: what a sender may give, and within which limits (docs/contract.md)."""
+"""The arguments of each `command.v1` and their limits (docs/contract.md)."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, get_args
@@ -29,13 +29,13 @@ MemoryId = Annotated[str, Field(min_length=1)]
 
 
 MAX_FILTER_VALUES = 1000
-"""Values of all filters, and again of those of metadata: each takes some microseconds of every search."""
+"""Maximum values of all filters, and again of metadata filters: each takes some microseconds of every search."""
 
 MAX_FILTER_NAMES = 64
-"""Names in an object of filters: each unknown one would be an error of its own."""
+"""Maximum names in an object of filters: each unknown one would be a separate error."""
 
 FilterValue = str | bool | int | float
-"""What metadata is compared with: `true`, 1 and `"1"` differ, 7.0 and 7 do not."""
+"""Values that metadata is compared with: `true`, 1 and `"1"` differ, 7.0 and 7 do not."""
 
 
 def _values(is_one: Callable[[object], bool], expected: str) -> BeforeValidator:
@@ -76,7 +76,7 @@ def _few(given: object) -> object:
 
 
 class Filters(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Memories that match all of these; of each filter any value, given as one or as a list.
+    """Memories that match all of these; for each filter any value, given as one or as a list.
 
     `metadata` compares top-level values of a turn's metadata that are strings, numbers or booleans. A memory derived
     from several turns matches where each of them does.
@@ -110,19 +110,19 @@ DescriptionText = Annotated[str, Field(max_length=4096)]
 """A description or hints; docs/contract.md sets no limit."""
 
 EmbeddingPrefix = Annotated[str, Field(max_length=256)]
-"""A prefix of texts that are embedded."""
+"""A prefix of embedded texts."""
 
 
 PromptText = Annotated[str, Field(max_length=2000)]
-"""What a mode adds to the prompt of a step; an empty text adds nothing."""
+"""A mode's addition to the prompt of a step; an empty text adds nothing."""
 
 
 class DeclareMode(_Arguments):
     """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default.
 
-    `decay` and `prompt_overrides` replace what was declared as a whole; empty overrides remove all of them.
+    `decay` and `prompt_overrides` replace the declared ones as a whole; empty overrides remove all of them.
 
-    Without `keep_former` the vectors of the embedder before are removed.
+    Without `keep_former` the former embedder's vectors are removed.
     """
 
     name: ModeName
@@ -167,7 +167,7 @@ class SetDefaultMode(_Arguments):
 
 
 MAX_MOVED_MEMORIES = 500
-"""Memories that one command moves by their ids (docs/contract.md)."""
+"""Maximum memories moved by one command (docs/contract.md)."""
 
 
 MovedMemoryIds = Annotated[list[MemoryId], Field(fail_fast=True, min_length=1, max_length=MAX_MOVED_MEMORIES)]
@@ -205,10 +205,10 @@ class RunJob(_Arguments):
 
 
 class RunRefresh(RunJob):
-    """The arguments of `refresh`: which turns are understood again, and how much that may cost at most.
+    """The arguments of `refresh`: which turns to understand again, and the maximum cost.
 
-    With `before_revision` those that an earlier revision of the pipelines has understood are among them. Without
-    `max_calls` and `max_tokens`, and above them, the deployment's limits hold.
+    `before_revision` includes turns understood by an earlier revision of the pipelines. The deployment's limits are
+    upper bounds, and the defaults, of `max_calls` and `max_tokens`.
     """
 
     before_revision: Annotated[int, Field(ge=1, lt=2**53)] | None = None
@@ -226,7 +226,7 @@ MAX_LISTED_RUNS = 200
 
 
 class ListRuns(_Arguments):
-    """The arguments of `list_runs`: which runs, the newest `limit` of them. What is left out does not restrict.
+    """The arguments of `list_runs`: the newest `limit` runs that match. Absent fields do not restrict.
 
     `failed`: those with a failure, or those without one. `memory_id`: the runs of one turn.
     """
@@ -247,7 +247,7 @@ IntentionTexts = Annotated[list[IntentionText], Field(fail_fast=True, max_length
 
 
 class SetIntention(_Arguments):
-    """The arguments of `set_intention`. A list that is left out stays unchanged."""
+    """The arguments of `set_intention`. An absent list stays unchanged."""
 
     goals: IntentionTexts | None = None
     constraints: IntentionTexts | None = None
@@ -335,7 +335,7 @@ class ImportFailure(BaseModel, extra="ignore", strict=True, frozen=True):
 
 
 class ReportImport(_Arguments):
-    """The arguments of `report_import`: how far an import is. With a `result` or an `error` it has ended.
+    """The arguments of `report_import`: the progress of an import. With a `result` or an `error` it has ended.
 
     `all_projects`: its turns may be of any project, so that seeing it needs a grant for all of them.
     """
@@ -374,7 +374,7 @@ class ConfigureStep(_Strict):
 
 
 class InsertStep(_Strict):
-    """Insert a class of the deployment after or before the step `at`, with a name of its own."""
+    """Insert a class of the deployment after or before the step `at`, with its own name."""
 
     op: Literal["insert_after", "insert_before"]
     at: StepId
@@ -384,7 +384,7 @@ class InsertStep(_Strict):
 
 
 class ReplaceStep(_Strict):
-    """Put a class of the deployment into the place of a step, under the same name."""
+    """Replace a step by a class of the deployment, under the same name."""
 
     op: Literal["replace"]
     step_id: StepId
@@ -393,7 +393,7 @@ class ReplaceStep(_Strict):
 
 
 class RemoveStep(_Strict):
-    """Remove a custom step; one that replaces a built-in step gives its place back; a built-in step is switched off."""
+    """Remove a custom step; if it replaced a built-in step, that returns. A built-in step is switched off."""
 
     op: Literal["remove"]
     step_id: StepId
@@ -415,7 +415,7 @@ class EditPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
 
 
 class RollbackPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
-    """The arguments of `rollback_pipeline`: `revision` counts again, as a new revision."""
+    """The arguments of `rollback_pipeline`: restore `revision`, as a new revision."""
 
     revision: Annotated[int, Field(ge=0)]
     expected_revision: Annotated[int, Field(ge=0)] | None = None

@@ -21,8 +21,8 @@ def boundary_key(values: Iterable[str]) -> str:
 class BoundaryFields(tuple[str, ...]):
     """The boundary fields of a deployment, in declared order.
 
-    A boundary has a key, its canonical string, and a name, which paths, keys and arguments have: of one field the value
-    itself, such as a user id, of several the key, such as `acme/u1`. No two boundaries have the same key or name.
+    A boundary has a key, its canonical string, and a name, used in paths, keys and arguments: of a single field the
+    value, such as a user id; of several the key, such as `acme/u1`. Keys and names are unique.
 
     >>> fields = BoundaryFields(["organization_id", "user_id"])
     >>> fields.key({"organization_id": "a/b", "user_id": "u1", "project_id": "p"}), fields.values("a%2Fb/u1")
@@ -40,15 +40,15 @@ class BoundaryFields(tuple[str, ...]):
         return scope[self[0]] if len(self) == 1 else self.key(scope)
 
     def values(self, name: str) -> dict[str, str]:
-        """Return the values of a boundary by its name. Raises ValueError for a name that is none."""
+        """Return the values of a boundary by its name. Raises ValueError for an invalid name."""
         return {self[0]: name} if len(self) == 1 else self.values_of_key(name)
 
     def key_of(self, name: str) -> str:
-        """Return the key of a boundary by its name. Raises ValueError for a name that is none."""
+        """Return the key of a boundary by its name. Raises ValueError for an invalid name."""
         return self.key(self.values(name))
 
     def values_of_key(self, key: str) -> dict[str, str]:
-        """Return the values of a boundary by its key. Raises ValueError for a key that is none."""
+        """Return the values of a boundary by its key. Raises ValueError for an invalid key."""
         parts = [unquote(part) for part in key.split("/")]
         if len(parts) != len(self) or not all(parts) or boundary_key(parts) != key:
             raise ValueError(
@@ -57,7 +57,7 @@ class BoundaryFields(tuple[str, ...]):
         return dict(zip(self, parts, strict=True))
 
     def others(self, scope: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a scope that are no boundary fields."""
+        """Return the fields of a scope other than boundary fields."""
         return {field: value for field, value in scope.items() if field not in self}
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Memories as results show them: hits, listed ones, whole ones."""
+"""Models of memories in results: hits, list items, whole records."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class Evidence(BaseModel, frozen=True):
     end: int
     resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
     memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
-    """The turn's memory, if that is not the memory with this evidence."""
+    """The turn's memory, if it differs from the memory with this evidence."""
 
 
 class Passage(BaseModel, frozen=True):
@@ -50,7 +50,7 @@ class ItemInside(BaseModel, frozen=True):
 
 
 class ShownMemory(BaseModel):
-    """What every answer shows of a memory. A distilled one has no turn, conversation, role or speaker."""
+    """Fields of a memory in every answer. A distilled one has no turn, conversation, role or speaker."""
 
     memory_id: str
     turn_id: str | None
@@ -68,12 +68,12 @@ class ShownMemory(BaseModel):
 
 
 class MemoryFields(ShownMemory):
-    """What hits and lists show of a memory. No language model of the deployment reads a `private` one."""
+    """Fields of a memory in hits and lists. No language model of the deployment reads a `private` one."""
 
     embedding_status: EmbeddingStatus
     private: bool = Field(default=False, exclude_if=lambda private: not private)
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """That of the turn's latest record; empty for a memory that is no turn."""
+    """Metadata of the turn's latest record; empty for a memory that is not a turn."""
 
 
 class Hit(MemoryFields):
@@ -93,10 +93,10 @@ class Hit(MemoryFields):
 
 
 class ListedMemory(MemoryFields):
-    """One memory of a list. `importance` is the one that the turn was given, `superseded_by` a memory id.
+    """One memory of a list. `importance` is the turn's own, `superseded_by` a memory id.
 
-    `resources` are the turn's attachments, as they were published; left out where there are none. No search finds a
-    memory that is not `searchable`.
+    `resources` are the turn's attachments, as published; absent without any. No search finds a memory that is not
+    `searchable`.
     """
 
     importance: float | None
@@ -106,7 +106,7 @@ class ListedMemory(MemoryFields):
 
 
 class ListedConversation(BaseModel):
-    """A conversation by its matching turns: how many, the times of the first and the last, and how many by mode."""
+    """A conversation by its matching turns: number, times of the first and the last, and number by mode."""
 
     conversation_id: str
     scope: dict[str, str]
@@ -129,7 +129,7 @@ class ListedProject(BaseModel):
 
 
 class ListResult(BaseModel):
-    """One page. `next` is the cursor of the next page, None at the end; `total` counts all that match."""
+    """One page. `next` is the cursor of the next page, None at the end; `total` counts all matches."""
 
     items: list[ListedMemory] | list[ListedConversation] | list[ListedProject]
     next: str | None
@@ -137,7 +137,7 @@ class ListResult(BaseModel):
 
 
 class VectorState(BaseModel, frozen=True):
-    """The state of a memory's vector; `error` says why there is none."""
+    """The state of a memory's vector; `error` says why it is missing."""
 
     status: EmbeddingStatus
     embedded_at: str | None = None
@@ -154,11 +154,10 @@ class ShownVersion(BaseModel, frozen=True):
 
 
 class WholeMemory(ShownMemory, extra="allow"):
-    """One memory with evidence, versions and what was understood. A distilled one has no turn and no role.
+    """One memory with evidence, versions and the results of understanding. A distilled one has no turn and no role.
 
-    `items` are the ids of what was extracted from a turn. No search finds it unless it is `searchable`, and no language
-    model of the service reads a `private` one: by `own_visibility`, or by its mode. Fields that are not named here are
-    kept in `model_extra`.
+    `items` are the ids of the turn's items. No search finds it unless it is `searchable`, and no language model of the
+    service reads a `private` one: by `own_visibility`, or by its mode. Other fields are kept in `model_extra`.
     """
 
     importance: float | None = None

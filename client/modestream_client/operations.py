@@ -1,4 +1,4 @@
-"""The table of operations: what can be asked of the service, one row each.
+"""The table of operations: the service's requests, one row each.
 
 From it come the topics and permissions of commands, the AsyncAPI document, the gateway's routes with their OpenAPI, and
 the requests of `HttpMemoryClient`. A new command is a row here, with its models, and the method of that name of an
@@ -45,7 +45,7 @@ Kind = Literal["turn", "question", "query", "command", "job", "trigger"]
 TOPICS: Mapping[Kind, str] = {
     "turn": "turns",
     "question": "retrieve",
-    # The records of `retrieve` are kept for a day, those of `commands` for ever.
+    # The records of `retrieve` are kept for a day, those of `commands` forever.
     "query": "retrieve",
     "command": "commands",
     "job": "commands",
@@ -64,7 +64,7 @@ class AnyResult(BaseModel, extra="allow"):
 
 
 class Body(NamedTuple):
-    """The body of an HTTP request in the OpenAPI document. Without a description it has that of the arguments."""
+    """The body of an HTTP request in the OpenAPI document. Its description is by default that of the arguments."""
 
     component: str
     example: dict[str, Any]
@@ -73,9 +73,9 @@ class Body(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """Where the gateway serves an operation. Names in braces are arguments; the others go into the query or the body.
+    """The gateway's address of an operation. Names in braces are arguments; the others go into the query or the body.
 
-    Without a `tag` the gateway has a route of its own at that address.
+    Without a `tag` the gateway has its own route at that address.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -84,7 +84,7 @@ class Http:
     summary: str = ""
     body: Body | None = None
     id: str | None = None
-    """The operation's name in the OpenAPI document, if it has another one there."""
+    """The operation's name in the OpenAPI document, if different."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[ResultT]):
-    """A row: `arguments` are None where there are none, or where `record` has a model of its own in `schemas`."""
+    """A row: `arguments` are None for an operation without any, or if `record` has its own model in `schemas`."""
 
     name: str
     kind: Kind
@@ -162,7 +162,7 @@ ASSEMBLE_CONTEXT = Operation(
          Body("ContextBody", {"query": "fix the login", "budget_tokens": 2000})),
     record="assemble.v1",
 )
-# The gateway answers it in parts, too.
+# The gateway also answers it in parts.
 ANSWER = Operation(
     "answer", "question", "read", None, AnswerResult,
     Http("POST", f"{USER}/answers",
@@ -280,7 +280,7 @@ REFRESH = _job("refresh", FinishedRefresh, given.RunRefresh, Body("RefreshBody",
 VERIFY = Operation("verify", "job", "manage", given.RunJob, AnyResult)
 GET_JOB = Operation("get_job", "query", "read", given.GetJob, AnyResult)
 
-# What runs beside the worker tells how far it is, so that any gateway can.
+# An import outside of the worker reports its progress, so that any gateway can show it.
 REPORT_IMPORT = Operation("report_import", "command", "write", given.ReportImport, AnyResult)
 
 GET_PIPELINE = Operation("get_pipeline", "query", "operate", GetPipeline, AnyResult, Http("GET", "/v1/pipelines"))
@@ -313,7 +313,7 @@ READING_COMMANDS = frozenset(row.name for row in OPERATIONS if (row.kind, row.pe
 """Commands that change nothing a client can see: they need the permission `read`, all others `manage` or `operate`."""
 
 QUERY_COMMANDS = frozenset(row.name for row in OPERATIONS if row.kind == "query")
-"""Commands that the topic `retrieve` takes."""
+"""Commands of the topic `retrieve`."""
 
 OPERATING_COMMANDS = frozenset(row.name for row in OPERATIONS if row.permission == "operate")
 """Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
@@ -329,7 +329,7 @@ def command_topic(command: str) -> str:
 
 
 def operation_of(record: Mapping[str, Any]) -> Operation[Any] | None:
-    """Return the operation of a record; None if it is of none."""
+    """Return the operation of a record; None if it has none."""
     if record["schema"] == COMMAND:
         return COMMANDS.get(record["command"])
     of_schema = (row for row in OPERATIONS if row.record == record["schema"])

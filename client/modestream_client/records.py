@@ -1,4 +1,4 @@
-"""Records: built from Python values, as read from Kafka, where they were written, and the identity of turns."""
+"""Records: built from Python values, as read from Kafka, their places, and the identity of turns."""
 
 import hashlib
 import json
@@ -47,10 +47,10 @@ class Record:
     value: bytes | None
     headers: Headers = ()
     written_after_s: float | None = None
-    """A moment of the reader's steady clock after which it was written; None: not known."""
+    """A moment of the reader's steady clock after which it was written; None if unknown."""
 
     def header(self, name: str) -> bytes | None:
-        """Return the first header of that name, a null value as empty; None if there is no such header."""
+        """Return the first header of that name, a null value as empty; None without such a header."""
         return next((value or b"" for key, value in self.headers if key == name), None)
 
 
@@ -58,7 +58,7 @@ TURNS_TOPIC = "turns"
 """The topic of these places, without its prefix."""
 
 READ_AFTER = re.compile(r"(\d{1,9}):(\d{1,18})", re.ASCII)
-"""Digits enough for every partition and every 64-bit offset, and few enough that none is a number of unbounded size."""
+"""Digits enough for every partition and every 64-bit offset, and few enough to bound the number's size."""
 
 
 class Written(NamedTuple):
@@ -89,7 +89,7 @@ class Written(NamedTuple):
 
 
 def invalid_read_after(problem: str) -> MemoryServiceError:
-    """Build the error for a `read_after` that names no place of the user."""
+    """Build the error for a `read_after` that is not a place of the user."""
     return MemoryServiceError("invalid_value", problem, "read_after")
 
 
@@ -97,7 +97,7 @@ _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def canonical(value: object) -> str:
-    """Return a value as JSON of one form, of which ids and hashes are made."""
+    """Return a value as canonical JSON, for ids and hashes."""
     return _encoder.encode(value)
 
 
@@ -110,13 +110,13 @@ def derive_turn_id(
 
 
 def with_identity(turn: dict[str, Any], now_ms: int) -> dict[str, Any]:
-    """Return a `turn.v1` with `turn_id` and `occurred_at`, the ones that a worker would give it at `now_ms`.
+    """Return a `turn.v1` with `turn_id` and `occurred_at`, as a worker would fill them in at `now_ms`.
 
     Kafka tools that copy records seldom keep their timestamps: with both the record is the same turn whenever it is
     written.
 
-    A turn with an id of the caller's stays as it is: as an edit without `occurred_at` it keeps the time of the first
-    version. So does a turn that is invalid: the worker tells its sender why.
+    A turn with the caller's own id stays as it is: as an edit without `occurred_at` it keeps the time of the first
+    version. So does an invalid turn: the worker reports the reason to its sender.
     """
     if turn.get("turn_id") is not None:
         return turn

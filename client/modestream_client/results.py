@@ -64,14 +64,14 @@ class AssembleResult(BaseModel):
 
 
 class AnswerUsage(BaseModel, frozen=True):
-    """What an answer took, in tokens of the model."""
+    """Cost of an answer, in tokens of the model."""
 
     prompt_tokens: int
     completion_tokens: int
 
 
 class ExchangeIds(BaseModel, frozen=True):
-    """The ids of the turns that question and answer became."""
+    """The ids of the turns made of question and answer."""
 
     question: str
     answer: str
@@ -80,9 +80,9 @@ class ExchangeIds(BaseModel, frozen=True):
 class AnswerResult(BaseModel):
     """A language model's answer from memory.
 
-    `parsed` is its JSON value where the request has a `response_format`. `references` are the ids of the memories that
-    the model was shown, `context` is the account of them: an `AssembleResult` without its messages. `finish_reason` is
-    `stop`, or `length` for an answer that was cut at its most tokens. `stored` is None where nothing was to be stored.
+    `parsed` is its JSON value where the request has a `response_format`. `references` are the ids of the memories shown
+    to the model, `context` is an `AssembleResult` without its messages. `finish_reason` is `stop`, or `length` for an
+    answer cut at its maximum of tokens. `stored` is None where nothing was to be stored.
     """
 
     text: str
@@ -97,7 +97,7 @@ class AnswerResult(BaseModel):
 
 
 class ModeFields(BaseModel, frozen=True):
-    """What a mode is declared with.
+    """A mode's declaration.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
     search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
@@ -122,10 +122,10 @@ class ModeFields(BaseModel, frozen=True):
 
 
 class ShownMode(ModeFields, frozen=True):
-    """A declared mode; with `is_default`, turns of this project that name no mode get it.
+    """A declared mode; with `is_default`, turns of this project without a mode get it.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
-    `former_embedder` is the one whose vectors are kept beside those of `embedder`, None if there is none.
+    `former_embedder` is the one whose vectors are kept in addition to those of `embedder`, None without one.
     """
 
     is_default: bool = False
@@ -142,7 +142,7 @@ class DefaultModes(BaseModel, frozen=True):
 class AvailableEmbedder(BaseModel, frozen=True):
     """An embedder that a mode may name: vectors of `dim` numbers, from texts of up to `max_tokens`.
 
-    `languages` is empty and `megabytes`, the size of its model, None where they are not known.
+    `languages` is empty and `megabytes`, the size of its model, None if unknown.
     """
 
     name: str
@@ -160,7 +160,7 @@ class DeclaredModes(DefaultModes, frozen=True):
 
 
 class DeletedMode(BaseModel, frozen=True):
-    """A deleted mode: how many of its memories were moved, and how many forgotten."""
+    """A deleted mode: the numbers of its moved and of its forgotten memories."""
 
     name: str
     moved: int = 0
@@ -168,7 +168,7 @@ class DeletedMode(BaseModel, frozen=True):
 
 
 class SuggestedMode(BaseModel, frozen=True):
-    """A group of `size` turns that fits no declared mode, with its telling words and example turns.
+    """A group of `size` turns that fits no declared mode, with its distinctive words and example turns.
 
     `in_mode` is the mode that its turns have by default, `nearest` the declared mode that is nearest in meaning.
     `memory_ids` are its turns, for `set_memory_mode`.
@@ -184,7 +184,7 @@ class SuggestedMode(BaseModel, frozen=True):
 
 
 class ModeSuggestions(BaseModel, frozen=True):
-    """Suggested modes, and the number of turns that were looked at."""
+    """Suggested modes, and the number of turns examined."""
 
     suggestions: tuple[SuggestedMode, ...] = ()
     looked_at: int = 0
@@ -203,8 +203,8 @@ class CategoryItem(BaseModel, frozen=True):
 class ShownCategory(BaseModel, frozen=True):
     """A category of `size` items; `declared` by a user, else by the deployment.
 
-    `anchors` are its most typical items, `items` its latest 100; both are empty, and the summary None, where they were
-    not asked for.
+    `anchors` are its most typical items, `items` its latest 100; both are empty, and the summary None, unless
+    requested.
     """
 
     name: str
@@ -260,7 +260,7 @@ class CategorySuggestions(BaseModel, frozen=True):
 
 
 class IntentionItem(BaseModel, frozen=True):
-    """A goal, constraint, blocking error or decision; `evidence` are the turns that say so, empty where it was set."""
+    """A goal, constraint, blocking error or decision; `evidence` are its turns, empty if a command set it."""
 
     text: str
     state: Literal["open", "done"]
@@ -284,9 +284,9 @@ class UserIntention(BaseModel, frozen=True):
 
 
 class ShownIntention(BaseModel, frozen=True):
-    """The user's intention in a project: what is open by kind, and what was resolved.
+    """The user's intention in a project: open entries by kind, and resolved ones.
 
-    `whole_user` is what was set above all projects; None where this is that intention.
+    `whole_user` is the intention above all projects; None where this is that intention.
     """
 
     goals: tuple[IntentionItem, ...] = ()
@@ -300,7 +300,7 @@ class ShownIntention(BaseModel, frozen=True):
 
 
 MapMethod = Literal["neighbour_graph", "principal_components"]
-"""`neighbour_graph`: what is near in meaning lies near; `principal_components`: at once, until the other is made."""
+"""`neighbour_graph`: similar memories are close together; `principal_components`: quick, until that is ready."""
 
 
 class PlacedMemory(BaseModel, frozen=True):
@@ -316,7 +316,7 @@ class PlacedMemory(BaseModel, frozen=True):
 
 
 class MemoryCloud(BaseModel, frozen=True):
-    """The memories of one vector space in a plane: near in meaning is near here.
+    """The memories of one vector space in a plane: similar memories are close together.
 
     `space` is the digest of the space, None while the mode's model was never loaded. `made_at` is the time of the
     layout, None without points. `settled` is False while a better layout is being made. `left_out` counts memories
@@ -339,7 +339,7 @@ class MemoryMap(BaseModel, frozen=True):
 
 
 class FinishedJob(BaseModel, frozen=True):
-    """A finished job: memories embedded again, left as they were, and failed.
+    """A finished job: memories re-embedded, skipped, and failed.
 
     `stale_cleared` of the processed had a vector of another space or none; `orphans` are vectors that were removed.
     """
@@ -354,7 +354,7 @@ class FinishedJob(BaseModel, frozen=True):
 
 
 class FinishedRefresh(BaseModel, frozen=True):
-    """A finished refresh: turns understood again `by` a model's profile or by rules, and what that has changed.
+    """A finished refresh: turns understood again `by` a model's profile or by rules, and the resulting changes.
 
     `remaining` turns are left for the next one. `added`, `removed` and `changed` are ids of items, at most 500 each.
     """
@@ -377,7 +377,7 @@ class FinishedRefresh(BaseModel, frozen=True):
 
 
 class ImportProblem(BaseModel, frozen=True):
-    """A message of an export that is no turn. `place` is the number of its line, from 1, or its id in the export."""
+    """A message of an export that is not a turn. `place` is the number of its line, from 1, or its id in the export."""
 
     place: int | str
     code: str
@@ -386,7 +386,7 @@ class ImportProblem(BaseModel, frozen=True):
 
 
 class Imported(BaseModel, frozen=True):
-    """What became of the messages of an export: stored, there already, or refused; the first 100 refused ones by place.
+    """Outcome of the messages of an export: stored, there already, or refused; the first 100 refused ones by place.
 
     `forgotten` were forgotten earlier, and stay so. `read_after` is the place of the last turn; None without one.
     """
@@ -423,8 +423,8 @@ class Consolidation(BaseModel, frozen=True):
 class ModeHealth(BaseModel, frozen=True):
     """Memories of a mode by the state of their vectors; `eligible` is the sum. `error` says why none can be made.
 
-    `former` is the embedder that the mode had before, while its `vectors` are kept, and whether it still `serves`
-    questions; None: there is none.
+    `former` is the mode's former embedder, while its `vectors` are kept, and whether it still `serves` questions; None
+    without one.
     """
 
     eligible: int

@@ -8,12 +8,12 @@ from pydantic import BaseModel, Field
 Pipeline = Literal["memorize", "retrieve", "evolve"]
 
 RunPart = Literal["accept", "index", "understand", "intend", "categorize", "answer", "consolidate"]
-"""What the run did. A turn's is in parts, each a run: the turn is accepted, embedded, understood by a language model,
-and intention and categories are derived from it."""
+"""The work of the run. A turn's is in parts, each a run: the turn is accepted, embedded, understood by a language
+model, and intention and categories are derived from it."""
 
 
 class RunRevision(BaseModel, frozen=True):
-    """The revision of the pipelines that a run had; 0 is that of the release."""
+    """The revision of the pipelines that a run had; 0 is the release's."""
 
     number: int = 0
     hash: str = ""
@@ -68,7 +68,7 @@ class RunFailure(BaseModel, frozen=True):
 class Run(BaseModel, frozen=True, populate_by_name=True):
     """One run. `input` and `outcome` have ids, lengths and counts, and no texts unless the deployment allows them.
 
-    `scope` is empty for a record that could not be read. `memory_id` links the runs of one turn.
+    `scope` is empty for an unreadable record. `memory_id` links the runs of one turn.
     """
 
     schema_: Literal["run.v1"] = Field(default="run.v1", alias="schema")
@@ -76,7 +76,7 @@ class Run(BaseModel, frozen=True, populate_by_name=True):
     pipeline: Pipeline
     part: RunPart
     kind: str | None = None
-    """The `schema` of what was asked, such as `retrieve.v1`."""
+    """The `schema` of the request, such as `retrieve.v1`."""
     at: datetime
     ms: float
     scope: dict[str, Any] = Field(default_factory=dict)

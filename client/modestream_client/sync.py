@@ -4,7 +4,7 @@
         memory.remember("The deploy target is fly.io now.", speaker="Ana")
         print(memory.retrieve("where do we deploy?").hits[0].text)
 
-A client runs its asynchronous twin in a thread of its own, with one event loop. It serves any number of threads. Types,
+A client runs its asynchronous twin in its own thread, with one event loop. It serves any number of threads. Types,
 results and errors are those of the twin: each call below is derived from the twin's method. A new method is a new line.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SyncSession:
-    """A client of an event loop in a thread of its own."""
+    """A client whose event loop runs in a separate thread."""
 
     def __init__(self, memory: MemoryCalls) -> None:
         self._memory = memory
@@ -41,7 +41,7 @@ class SyncSession:
             if self._loop is not None:
                 raise RuntimeError("the client is open already")
             self._stop, self._ended = asyncio.Event(), Future()
-            # A daemon: a program that closes nothing can end.
+            # A daemon thread, so that a program that closes nothing can exit.
             self._thread = threading.Thread(
                 target=asyncio.run, args=[self._serve(opened, self._ended)], name="modestream-client", daemon=True
             )
@@ -52,13 +52,13 @@ class SyncSession:
                 self._thread.join()
                 raise
             finally:
-                # After Ctrl+C in this thread: the other one disconnects, as it can't tell that it is open.
+                # After Ctrl+C in this thread: the other one disconnects, as it can't know whether it is open.
                 opened.cancel()
         return self
 
     def close(self) -> None:
-        """Fail the calls that wait with `MemoryClosed`, flush written records, and disconnect. Twice is once."""
-        # From here on no call reaches the loop: all that did are its tasks before it stops, and end with it.
+        """Fail waiting calls with `MemoryClosed`, flush written records, and disconnect. Repeating it does nothing."""
+        # From here on no call reaches the loop: earlier calls are its tasks before it stops, and end with it.
         with self._changing:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -139,7 +139,7 @@ def iterated(call: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> Callable[
 def constructed_as(
     twin: Callable[P, MemoryCalls],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give a constructor the parameters of the asynchronous twin, and the twin that is made with them."""
+    """Give a constructor the parameters of the asynchronous twin, and create the twin with them."""
 
     def construct(_: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         @wraps(twin.__init__)
@@ -156,7 +156,7 @@ def _without_await(text: str | None) -> str:
 
 
 class SyncMemoryCalls(SyncSession):
-    """The surface that `SyncMemoryClient` and `SyncHttpMemoryClient` share: the methods of `MemoryCalls`."""
+    """The methods shared by `SyncMemoryClient` and `SyncHttpMemoryClient`: those of `MemoryCalls`."""
 
     command = without_await(MemoryCalls.command)
     request = without_await(MemoryCalls.request)

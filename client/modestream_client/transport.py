@@ -1,4 +1,4 @@
-"""The way to the service: records of the wire contract in, replies out. `MemoryCalls` stands on it."""
+"""Transports to the service: records of the wire contract in, replies out. `MemoryCalls` builds on them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
@@ -9,13 +9,13 @@ from modestream_client.records import Written
 Json = dict[str, Any]
 
 OWN_WRITES: Literal["own_writes"] = "own_writes"
-"""As `read_after`: every turn that this client has written for the user."""
+"""Value of `read_after`: every turn that this client has written for the user."""
 
 ReadAfter = int | str | None
 """`OWN_WRITES`; `"<partition>:<offset>"`, as results of writes have it; an offset of the user's partition; no wait."""
 
 HeadersOf = Callable[[], Mapping[str, str]]
-"""Returns further headers of the request that is being sent, such as `traceparent`."""
+"""Returns further headers of the request being sent, such as `traceparent`."""
 
 
 OnPartial = Callable[[int, str], None]
@@ -38,11 +38,11 @@ class Transport(Protocol):
         ...
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | str | None:
-        """Return `read_after` as records of this transport have it; `OWN_WRITES` is the last turn written here."""
+        """Return `read_after` in this transport's form; `OWN_WRITES` is the last turn written here."""
         ...
 
     async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
-        """Send a record and wait until it is written, not for what comes of it."""
+        """Send a record and wait until it is written, but not for its effect."""
         ...
 
     async def request(
@@ -57,6 +57,6 @@ class Transport(Protocol):
     ) -> tuple[Reply, Written | None]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
 
-        The place is None where the transport does not tell it. `on_partial` asks for partial replies, and gets them.
+        The place is None where the transport does not know it. `on_partial` asks for partial replies, and gets them.
         """
         ...

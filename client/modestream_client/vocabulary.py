@@ -1,4 +1,4 @@
-"""What several records of the wire contract share: roles, types, states, modes, and fields with their limits."""
+"""Types shared by several records of the wire contract: roles, types, states, modes, and fields with their limits."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ DecayByType = Annotated[dict[MemoryType, Decay], Field(min_length=1)]
 
 ModeDecay = Annotated[
     Annotated[Decay, Tag("as a whole")] | Annotated[DecayByType, Tag("by type")],
-    # The names have spaces, so that they are no part of an error's field.
+    # The names have spaces, to keep them out of an error's field.
     Discriminator(lambda value: "by type" if isinstance(value, dict) else "as a whole"),
 ]
 """The decay of a mode's memories: one for all of them, or by type."""
@@ -40,7 +40,7 @@ PromptedStep = Literal["understand", "distil", "categorize"]
 """A step whose prompt a mode may extend: understanding a turn, distilling a cluster of turns, categorising."""
 
 InteractionMode = Literal["TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"]
-"""What a turn is for. It decides the budgets of a context, never the embedder."""
+"""The purpose of a turn. It decides the budgets of a context, never the embedder."""
 
 ContextFormat = Literal["compact", "full"]
 """`compact`: days with one string for each memory; `full`: an object for each memory."""
@@ -52,7 +52,7 @@ DEFAULT_BUDGET_TOKENS = 4000
 """Tokens of a context, for a request without a budget."""
 
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-"""A probability that is calibrated: of all answers with confidence p, about p are right."""
+"""A calibrated probability: of all answers with confidence p, about p are right."""
 
 
 MIN_MOMENT = datetime.min.replace(tzinfo=UTC)
@@ -83,7 +83,7 @@ MAX_ID_LENGTH = 512
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 
 MAX_CATEGORY_NAME_CHARS = 64
-"""Characters of a category's name; docs/contract.md sets no limit."""
+"""Maximum characters of a category's name; docs/contract.md sets no limit."""
 
 INVISIBLE_CATEGORIES = ("Cc", "Zl", "Zp", "Cs")
 """Unicode categories of control characters, line ends and surrogates: a name fits on one line of a list."""
@@ -101,7 +101,7 @@ CategoryName = Annotated[str, AfterValidator(_printable)]
 """Letters of any script, spaces and symbols; case-sensitive."""
 
 CategoryDescription = Annotated[str, Field(max_length=4096)]
-"""What belongs to a category, in the words of a user or an operator."""
+"""Description of a category's content, in the words of a user or an operator."""
 
 StepId = Annotated[str, Field(pattern=r"^(memorize|retrieve|evolve)\.[a-z][a-z0-9_]{0,63}\z")]
 """The name of a step, with that of its pipeline: `retrieve.rerank`."""

@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 TOPIC = "dead-letters"
 
 BEGIN_S = 8.0
-"""Seconds that the first page waits for the letters that are there."""
+"""Seconds that the first page waits for the existing letters."""
 
 READ_MS = 5000
-"""How long one record may take; none arrives for an offset that is gone at the end of the log."""
+"""Time limit of reading one record; none arrives for an offset that is gone at the end of the log."""
 
 
 class KafkaDeadLetters:
@@ -55,7 +55,7 @@ class KafkaDeadLetters:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """End what was begun when the block ends."""
+        """Stop background tasks when the block ends."""
         try:
             yield
         finally:
@@ -67,9 +67,9 @@ class KafkaDeadLetters:
                 await self._producer.stop()
 
     async def begin(self) -> None:
-        """Follow the topic; return once all that was there is in the list."""
+        """Follow the topic; return once all existing letters are in the list."""
         if self._following is None:
-            # An empty context: it outlives the request that began it, and so do its log lines.
+            # An empty context: it outlives the request that started it, and so do its log lines.
             self._following = asyncio.create_task(self._follower.run(), context=Context())
         try:
             async with asyncio.timeout(BEGIN_S):

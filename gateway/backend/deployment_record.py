@@ -1,4 +1,4 @@
-"""The topic `service`, as a gateway reads it: the record of the deployment, and the deployment that replaces it.
+"""The topic `service`, as a gateway reads it: the record of the deployment, and its successor.
 
 A gateway with other scopes than the deployment's is refused: its record keys would differ, and its paths would name no
 users. A deployment that is being replaced gets no further records: they might not be copied.
@@ -51,8 +51,8 @@ class Succession:
         if is_circle:
             circle = " to ".join(prefix for _, prefix in self._followed)
             raise CircularSuccession(
-                f"deployments name each other as successors, {circle}: write into the topic `service` of the one that "
-                "serves that its successor is `withdrawn` (docs/operations.md, Migrating)"
+                f"deployments name each other as successors, {circle}: mark the successor as `withdrawn` in "
+                "the topic `service` of the one that serves (docs/operations.md, Migrating)"
             )
 
 
@@ -60,7 +60,7 @@ class DeploymentRecord:
     """State of a deployment; follow its topic with `async with record.following()`."""
 
     def __init__(self, cluster: Cluster, scope: type[Scope], pause_s: float = PAUSE_S) -> None:
-        """`pause_s`: seconds that a pause lasts at most."""
+        """`pause_s`: maximum seconds of a pause."""
         self._follower = Follower(cluster, [TOPIC], "beginning", self.take)
         self._scope = scope
         self._pause_s = pause_s
@@ -77,7 +77,7 @@ class DeploymentRecord:
 
     @property
     def successor(self) -> Successor | None:
-        """The deployment that gateways send to instead; None for none."""
+        """The deployment that gateways send to instead; None without one."""
         return self._successor if self._successor is not None and self._successor.serves else None
 
     @property
@@ -122,7 +122,7 @@ class DeploymentRecord:
             await self._next_change()
 
     async def until_decided(self) -> None:
-        """Wait until a pause has ended, however it ends."""
+        """Wait until a pause has ended, for any reason."""
         while self.is_paused:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._pauses_until - time.monotonic()):
@@ -135,7 +135,7 @@ class DeploymentRecord:
     def take(self, records: Sequence[Record]) -> None:
         """Take records. Of the deployment's the first since the last tombstone counts, of the successor's the last.
 
-        What can't be read is the workers' concern.
+        Unreadable records are the workers' concern.
         """
         for record in records:
             with suppress(ValidationError):
@@ -153,7 +153,7 @@ class DeploymentRecord:
     def _age_s(self, record: Record) -> float:
         """Return the age of a record of a successor, in seconds."""
         # A record that has just come is new, whatever the clock of this machine says. One that was there at the start,
-        # or is read again after an outage, counts by its own time: an old one, of a killed switch, pauses nothing.
+        # or is reread after an outage, counts by its own time: an old one, of a killed switch, pauses nothing.
         if self._follower.is_caught_up.is_set() and record.timestamp_ms > self._successor_ms:
             return 0.0
         return max(0.0, time.time() - record.timestamp_ms / 1000)

@@ -28,17 +28,17 @@ from schemas.messages.records import Record
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
-"""The pause between two attempts to begin."""
+"""Pause between two attempts to start."""
 
 BEGIN_S = 8.0
 """Seconds that the first listener waits for the topics of events."""
 
 MAX_BATCH = 200
-"""Records that are handled without a pause: some milliseconds."""
+"""Records handled without a pause: a few milliseconds."""
 
 
 class Cluster(NamedTuple):
-    """Where the topics are: addresses joined by commas, the prefix of their names, TLS and SASL."""
+    """Location of the topics: addresses joined by commas, the prefix of their names, TLS and SASL."""
 
     bootstrap: str
     topic_prefix: str
@@ -51,7 +51,7 @@ class Cluster(NamedTuple):
 
     @property
     def connection(self) -> dict[str, Any]:
-        """The arguments of aiokafka's clients. Raises ValueError or OSError for a password or file of no use."""
+        """Return the arguments of aiokafka's clients. Raises ValueError or OSError for an unusable password or file."""
         return {"bootstrap_servers": self.bootstrap, **connection_options(self.security)}
 
     def open_reader(self) -> AbstractAsyncContextManager[LogReader]:
@@ -62,7 +62,7 @@ class Cluster(NamedTuple):
 Handle = Callable[[Sequence[Record]], None]
 """Takes records; their topics have no prefix."""
 Begin = Callable[[dict[tuple[str, int], int]], None]
-"""Takes the offset of the first record to come, by topic and partition."""
+"""Takes the next offset of each followed partition, by topic and partition."""
 
 
 class Follower:
@@ -87,10 +87,10 @@ class Follower:
         self._handle = handle
         self._on_begin = on_begin
         self.is_caught_up = asyncio.Event()
-        """Set once all that was there at the start has been handled."""
+        """Set once all records that were there at the start have been handled."""
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow forever."""
         while True:
             try:
                 await self._follow()
@@ -161,7 +161,7 @@ class Feeds:
                     await task
 
     async def begin_events(self) -> None:
-        """Follow events, if that was not begun. Raises Refused, `unavailable`, if it can't be."""
+        """Follow events, if not yet started. Raises Refused, `unavailable`, on failure."""
         await self._begin(self._events, self._begun)
 
     async def _begin(self, follower: Follower, has_begun: asyncio.Event) -> None:
@@ -175,5 +175,5 @@ class Feeds:
     def _follow(self, follower: Follower) -> None:
         if follower not in self._following:
             self._following.add(follower)
-            # An empty context: it outlives the request that began it, and so do its log lines.
+            # An empty context: it outlives the request that started it, and so do its log lines.
             self._tasks.append(asyncio.create_task(follower.run(), context=Context()))

@@ -1,9 +1,9 @@
 """Requests over Kafka: one connection for all callers, measured, to the deployment that serves.
 
-Guaranteed: starts without a broker, and serves as soon as there is one; a broker that goes away and comes back needs no
-restart. Until the connection is open, requests raise `MemoryUnreachable`. `ServingBackend` follows a deployment that is
-replaced: nothing is sent during a switch's pause, nor to a deployment known to be replaced; calls wait for the end of a
-pause within their time. What was sent before is answered, or fails after `DRAIN_S`.
+Guaranteed: starts without a broker, and serves as soon as there is one; an outage of the broker needs no restart. Until
+the connection is open, requests raise `MemoryUnreachable`. `ServingBackend` follows the successor of a deployment:
+nothing is sent during a switch's pause, nor to a deployment known to be replaced; calls wait for the end of a pause
+within their time. Earlier requests are answered, or fail after `DRAIN_S`.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from gateway.service.tracing import carried_headers
 log = logging.getLogger(__name__)
 
 CONNECT_S = 10.0
-"""Limit of one attempt to connect; every request has a limit of its own."""
+"""Limit of one attempt to connect; every request has its own limit."""
 
 RETRY_S = 1.0
-"""The pause between two attempts to open the connection."""
+"""Pause between two attempts to open the connection."""
 
 
 class KafkaBackend:
@@ -64,7 +64,7 @@ class KafkaBackend:
         self._opening: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to connect; returns at once."""
+        """Start to connect; returns at once."""
         self._opening = asyncio.create_task(self._open())
         return self
 
@@ -162,7 +162,7 @@ class MeasuredBackend:
 
 
 DRAIN_S = 2.0
-"""Seconds that calls under way may take once their deployment is being replaced."""
+"""Seconds for calls in flight once their deployment is being replaced."""
 
 Connect = Callable[[ConnectionSettings], tuple[DeploymentRecord, KafkaBackend]]
 """Makes the record of a deployment, and the backend to it, which connects once the record says that it serves."""
@@ -182,7 +182,7 @@ class ServingBackend:
         self._running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to connect; returns at once."""
+        """Start to connect; returns at once."""
         self._running = asyncio.create_task(self._run())
         return self
 

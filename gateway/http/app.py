@@ -53,8 +53,8 @@ def create_app(
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are further ones, `bodies` their models, `doors` callers by the
-    beginning of paths that identify them by other means, `forms` the paths of forms without a caller.
+    `running` is entered at its start. `routes` are further ones, `bodies` their models, `doors` callers by path
+    prefixes that identify them by other means, `forms` the paths of forms without a caller.
     """
     shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
 
@@ -106,7 +106,7 @@ def create_app(
         export_routes(service, shapes),
     ):
         app.include_router(router)
-    # First: each request looks at the routes one after another, and ours are many.
+    # First: each request tries the routes in order, and ours are many.
     app.router.routes[:0] = routes
     document_app(app, shapes, bodies)
     return app

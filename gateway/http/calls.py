@@ -44,7 +44,7 @@ def is_async(prefer: str | None) -> bool:
 
 
 class JSONAnswer(Response):
-    """An answer with this content as JSON; a number that JSON has no word for is null."""
+    """An answer with this content as JSON; NaN and infinities become null."""
 
     media_type = "application/json"
 
@@ -72,7 +72,7 @@ Preference = Annotated[
 
 
 def caller_of(request: Request) -> Caller:
-    """Return the caller that the key stands for."""
+    """Return the key's caller."""
     caller = request.scope.get("caller")
     assert isinstance(caller, Caller)
     return caller
@@ -96,7 +96,7 @@ async def _operating(request: Request, prefer: Preference = None) -> Call:
     """Return a call about the whole deployment, if the caller may operate it."""
     caller = caller_of(request)
     require_operating(caller)
-    # Its records are those of a user without memories: any user's partition would do.
+    # Its records go to a user without memories: any user's partition would do.
     return Call.within(caller, PROBE_USER_ID, wait_of(prefer), request_id_of(request))
 
 

@@ -1,9 +1,9 @@
 """Bounds on connections, which the HTTP library leaves open.
 
 Enters: bytes of a socket. Guaranteed: a request line with its header fields has bounded bytes, fields and time; a
-caller that stops reading holds no answer for longer than a minute, whatever the answer is; connections are bounded, by
-address and in all, and a new one takes the place of one that waits for its caller; spaces around the value of a header
-field are no part of it (RFC 9110, 5.5).
+caller that stops reading holds no answer for longer than a minute; connections are bounded, by address and in total,
+and a new one replaces one that waits for its caller; spaces around the value of a header field are not part of it (RFC
+9110, 5.5).
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from gateway.service.failures import Refused
 from gateway.service.meters import Meters
 
 STALLED_S = 30.0
-"""Seconds in which a caller with an answer under way must take a byte. A stream sends something every 15 s."""
+"""Seconds in which a caller must take a byte of its answer. A stream sends something every 15 s."""
 
 LINGER_S = 1.0
-"""Seconds in which the bytes of a refused caller are taken and dropped: closed at once, it would not get its answer."""
+"""Seconds in which a refused caller's bytes are dropped: if closed at once, it would not get its answer."""
 
 PIECE_BYTES = 64 * 1024
-"""Bytes that the parser gets at once: what it has of an unfinished field is looked at after each piece."""
+"""Bytes given to the parser at once: it scans an unfinished field again after each piece."""
 
 
 class Connections:
-    """The connections of this process: how many, from where, and which of them wait for their callers."""
+    """The connections of this process: their number, origins, and which of them wait for their callers."""
 
     def __init__(
         self, limits: Limits | None = None, meters: Meters | None = None, trusted_proxies: Sequence[str] = ()
     ) -> None:
-        """`trusted_proxies` are addresses and networks; their connections are those of many, bounded in all alone."""
+        """`trusted_proxies` are addresses and networks; their connections serve many callers, bounded only in total."""
         self.limits = limits or Limits()
         self.meters = meters or Meters()
         self.trusted_proxies = trusted_proxies
@@ -44,11 +44,11 @@ class Connections:
         self._count = 0
         self._by_address: Counter[str] = Counter()
         self._waiting: dict[Connection, None] = {}
-        """Those that wait for bytes of their callers, the longest waiting first."""
+        """Connections that wait for bytes of their callers, the longest waiting first."""
         self._waiting_of: dict[str, dict[Connection, None]] = {}
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a new connection; beyond a bound end one that waits instead. False: none waits."""
+        """Count a new connection; beyond a bound end a waiting one instead. False if none waits."""
         address = connection.address
         is_full = self._by_address[address] >= self.limits.connections_per_address
         if is_full and not any(ip_address(address) in network for network in self._trusted):
@@ -76,7 +76,7 @@ class Connections:
         self._waiting_of.setdefault(connection.address, {})[connection] = None
 
     def work(self, connection: "Connection") -> None:
-        """Note that a request of a connection is worked on, or that it has ended."""
+        """Note that a request of a connection is being handled, or that it has ended."""
         self._waiting.pop(connection, None)
         if (of_address := self._waiting_of.get(connection.address)) is not None:
             of_address.pop(connection, None)
@@ -93,7 +93,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """The library's protocol, with ends for callers that send without end, slowly, or stand still."""
+    """The library's protocol, with ends for callers that send without end, slowly, or freeze."""
 
     stalled_s = STALLED_S
     _stall_timer: asyncio.TimerHandle | None = None
@@ -111,7 +111,7 @@ class Connection(HttpToolsProtocol):
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request; a connection beyond the bounds ends."""
+        """Start to wait for a request; a connection beyond the bounds ends."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self.address = self.client[0] if self.client else ""
         self._is_counted = True
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
             super().data_received(piece)
             self._silent_bytes = 0 if self._has_progress else self._silent_bytes + len(piece)
             if self._silent_bytes > self._limits.header_bytes and not self._is_refused:
-                # Of one field, or of what is no request at all.
+                # Of one field, or of invalid input.
                 self._refuse_head()
         if not self._is_refused and not self.transport.is_closing():
             self._update_deadline()
@@ -158,27 +158,27 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body; a caller that sends is the last to give way."""
+        """Take a part of a body; a caller that sends is the last to be closed."""
         self._has_progress = True
         self._connections.wait(self)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request: what is left is to answer it."""
+        """End a request: now it is answered."""
         self._part = "between"
         if not self.cycle.response_complete:
             self._connections.work(self)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """End an answer; if no other request is there yet, wait for one, or for the rest of the body."""
+        """End an answer; without a next request, wait for one, or for the rest of the body."""
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._connections.wait(self)
             self._update_deadline()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser does not take."""
+        """Refuse input that the parser rejects."""
         if self._head_bytes > self._limits.header_bytes or self._fields > self._limits.header_fields:
             self._refuse_head()
         else:
@@ -195,17 +195,17 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Begin to look whether the caller takes what is buffered; nothing more is written meanwhile."""
+        """Watch whether the caller reads the buffer; nothing more is written meanwhile."""
         super().pause_writing()
         self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Go on: the caller has taken most of it."""
+        """Resume: the caller has read most of it."""
         self._stop_stall_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End; whatever waits to be sent is dropped."""
+        """End; unsent data is dropped."""
         self._stop_stall_timer()
         self._end_deadline()
         self._drop_once()
@@ -219,7 +219,7 @@ class Connection(HttpToolsProtocol):
             raise _HeadTooLarge
 
     def _update_deadline(self) -> None:
-        """Bound the time for which this waits for bytes: of a head, of the rest of an answered body, of a request."""
+        """Limit the time of waiting for bytes: of a head, of the rest of an answered body, of a request."""
         is_answered = self.cycle is None or self.cycle.response_complete
         # A head behind a request that is being answered waits for the end of its answer.
         if is_answered and self._part != "between":
@@ -228,7 +228,7 @@ class Connection(HttpToolsProtocol):
             return
         self._end_deadline()
         if is_answered and self.timeout_keep_alive_task is None:
-            # The library ends its own timer at every byte, and does not begin it again after those of no request.
+            # The library stops its own timer at every byte, and does not restart it after bytes of no request.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -255,7 +255,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(Refused("too_large", f"a request line and its header fields have at most {most}"), 431)
 
     def _refuse(self, refused: Refused, status: int) -> None:
-        """Answer with a problem and end; end without one where another answer is under way."""
+        """Answer with a problem and end; just end while another answer is being sent."""
         self._is_refused = True
         self._end_deadline()
         if self.cycle is not None and not self.cycle.response_complete:
@@ -285,7 +285,7 @@ class Connection(HttpToolsProtocol):
         if left < waiting_bytes:
             self._start_stall_timer(left)
         else:
-            # Closing would wait until the caller has taken the rest.
+            # Closing would wait until the caller has read the rest.
             self.transport.abort()
 
 

@@ -1,6 +1,6 @@
 """The OpenAPI document: the framework's, with the shapes of bodies and answers, links, problems and keys.
 
-Answers are sent as the service gives them, and may grow; a test holds them against the models here.
+Answers are sent as the service gives them, and may grow; a test checks them against the models here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -66,13 +66,13 @@ class TurnError(BaseModel):
 
 
 class RefusedTurn(BaseModel):
-    """In the place of a turn that was refused."""
+    """In the place of a refused turn."""
 
     error: TurnError
 
 
 class StoredTurns(BaseModel):
-    """What became of several turns, in their order."""
+    """Outcome of several turns, in their order."""
 
     results: list[StoredTurn | RefusedTurn]
     read_after: str | None
@@ -160,7 +160,7 @@ class Status(BaseModel):
 
 
 class RunningJob(BaseModel):
-    """A job that runs; the counts are those of an import."""
+    """A running job; the counts are those of an import."""
 
     job_id: str
     state: str
@@ -171,7 +171,7 @@ class RunningJob(BaseModel):
 
 
 OPEN = frozenset({"delete_category", "get_intention", "set_intention"})
-"""Commands whose answers the document leaves open, as those of long work."""
+"""Commands with open answers in the document, as those of long work."""
 
 GATEWAY_ANSWERS: dict[str, type[BaseModel]] = {
     "live": Status,
@@ -203,14 +203,14 @@ ANSWERS: Mapping[str, type[BaseModel]] = GATEWAY_ANSWERS | {
 """The model of the answer with status 200, by operation; others are `AnyResult`."""
 
 FURTHER: tuple[type[BaseModel], ...] = (Problem, StoredTurn, StoredTurns, RunningJob, AnyResult)
-"""Models that the document names beside those."""
+"""Further models in the document."""
 
 
 USER = {"user_id": "$request.path.user_id"}
 
 
 class Link(NamedTuple):
-    """From an answer to an operation: its parameters come from these places."""
+    """From an answer to an operation: the sources of its parameters."""
 
     operation: str
     status: str
@@ -248,7 +248,7 @@ LINKS = (
 
 
 STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
-"""Operations whose answers are no JSON object."""
+"""Operations whose answers are not JSON objects."""
 
 ALWAYS_LATER = ("import_export",)
 """Operations that are never answered with their result."""
@@ -314,7 +314,7 @@ def _portable(schema: Any) -> Any:
 def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
     name, responses = operation["operationId"], operation["responses"]
     if "default" in responses:
-        # It says itself what it answers.
+        # It describes its own answers.
         return
     responses.pop("422", None)
     if "202" in responses:

@@ -1,7 +1,7 @@
-"""ASGI middleware: refuse hosts that are not ours, and pages of other origins.
+"""ASGI middleware: refuse foreign hosts, and pages of other origins.
 
-A name that was rebound to loopback arrives with its own name in `Host`: 421. A page of another origin sends `Origin`,
-or `Sec-Fetch-Site: cross-site`: 403. Programs send neither, and pass.
+A name rebound to loopback arrives with its own name in `Host`: 421. A page of another origin sends `Origin`, or
+`Sec-Fetch-Site: cross-site`: 403. Programs send neither, and pass.
 """
 
 import logging
@@ -17,16 +17,16 @@ from gateway.service.failures import Refused
 log = logging.getLogger(__name__)
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-"""Hosts that are served where no others are set; any port, as forwarded ports differ."""
+"""Hosts that are served by default; any port, as forwarded ports differ."""
 
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 SAME_SITES = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site` of our own pages, and of an address that was typed."""
+"""Values of `Sec-Fetch-Site` for our own pages, and for a typed address."""
 
 
 class AllowedHosts:
-    """The hosts that this gateway is reached at: `host` for any port, or `host:port`."""
+    """The hosts under which this gateway is reached: `host` for any port, or `host:port`."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self.hosts = frozenset(host.lower() for host in (*LOOPBACK_HOSTS, *hosts))
@@ -41,7 +41,7 @@ class AllowedHosts:
         return host.lower() in self.hosts or name in self.hosts
 
     def admits_origin(self, origin: str, host: str) -> bool:
-        """True for an origin that is the host that was asked, or one that is set."""
+        """True for an origin that equals the requested host, or is set."""
         parts = urlsplit(origin.lower())
         if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
             return False
@@ -53,7 +53,7 @@ class AllowedHosts:
 
 
 class CheckHosts:
-    """Answers 421 and 403, and passes all else on."""
+    """Answers 421 and 403, and passes everything else on."""
 
     def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
         self._app = app
@@ -80,6 +80,6 @@ class CheckHosts:
 
 
 def _parted(host: str) -> tuple[str, str]:
-    """Part a host from its port; an IPv6 address has colons within brackets."""
+    """Split a host from its port; an IPv6 address has colons within brackets."""
     name, colon, port = host.rpartition(":")
     return (name, port) if colon and not host.endswith("]") else (host, "")

@@ -1,4 +1,4 @@
-"""ASGI middleware: an id for every request, and the caller that it comes from."""
+"""ASGI middleware: an id for every request, and its caller."""
 
 import secrets
 from collections.abc import Mapping
@@ -61,8 +61,8 @@ NO_DOORS: Mapping[str, Callers] = {}
 class Identify:
     """Puts the `caller` into the scope; answers 401 to unknown ones.
 
-    `doors` are callers by the beginning of paths that identify them by other means, such as the pages by cookies: what
-    these refuse is put into the scope as `refused`, and the route answers.
+    `doors` are callers by path prefixes that identify them by other means, such as the pages by cookies: their refusals
+    are put into the scope as `refused`, and the route answers.
     """
 
     def __init__(self, app: ASGIApp, callers: Callers, doors: Mapping[str, Callers] = NO_DOORS) -> None:

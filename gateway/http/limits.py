@@ -1,9 +1,9 @@
-"""ASGI middleware: rates of a key, and bounds on what one sender, and all of them, may have under way, bodies included.
+"""ASGI middleware: rates of a key, and limits of one sender and of all senders on work in flight, bodies included.
 
-A sender is a key, or, without one, an address. A keyless gateway on loopback has no rates, only the bounds that
-protect the process. Guaranteed: a body has 16 MiB at most, 4 KiB from an unknown sender and in a form of sign-in; it
-comes within its time; all bodies together take bounded memory, of which no sender has more than a quarter; a large one
-has a bounded number of JSON values. A caller that hangs up meanwhile gets no answer, and is no error.
+A sender is a key, or, without one, an address. A keyless gateway on loopback has no rates, only the limits that protect
+the process. Guaranteed: a body has 16 MiB at most, 4 KiB from an unknown sender and in a form of sign-in; it comes
+within its time; all bodies together take bounded memory, of which no sender has more than a quarter; a large one has a
+bounded number of JSON values. A caller that hangs up meanwhile gets no answer, and is not an error.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from gateway.service.meters import Meters
 from schemas.messages.decoding import MAX_VALUES, count_values
 
 READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
-"""Ends of paths that are posted to and only read."""
+"""Suffixes of paths that are posted to and only read."""
 
 OF_MODELS = re.compile(r"/openai/.*|/v1/users/[^/]+/answers")
-"""Paths whose requests wait for a language model, for minutes: they have places of their own, as many as all others
-together. Their ends alone would not do: callers choose names of users."""
+"""Paths whose requests wait for a language model, for minutes: they have as many slots as all others together. Their
+ends alone would not do: callers choose names of users."""
 
 MCP_PATH = "/mcp"
 """Every message of the protocol counts as a read; a tool that writes counts by `COUNT_WRITE` too."""
@@ -44,18 +44,18 @@ CHARGE_WRITES = "modestream.charge_writes"
 """The key of a function that counts further writes of a request that is admitted: the next request waits for them."""
 
 WAIT_FOR_MODEL = "modestream.wait_for_model"
-"""The key of a function that gives up a request's place for one of those that wait for a language model, where its path
-does not say so. It raises Refused."""
+"""The key of a function that moves a request to the slots for language models, if its path does not show that it waits
+for one. It raises Refused."""
 
 BODY_LIMITS = "modestream.body_limits"
 """The key of the limits of a body that is read by its route."""
 
 BURST_S = 2.0
-"""Seconds of a rate that may come at once."""
+"""Burst of a rate, in seconds."""
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """The setting `GATEWAY_LIMITS`. What is not of a key, an address or a connection is of the whole gateway."""
+    """The setting `GATEWAY_LIMITS`. Values apply to the whole gateway unless named by key, address or connection."""
 
     reads_per_second: float = Field(default=50, gt=0)
     writes_per_second: float = Field(default=20, gt=0)
@@ -63,7 +63,7 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     streams_per_key: int = Field(default=4, ge=1)
     open_streams: int = Field(default=256, ge=1)
     in_flight: int = Field(default=256, ge=1)
-    """Requests whose body is there and whose answer is not; without streams."""
+    """Requests with a complete body and no answer yet; without streams."""
     in_flight_per_key: int = Field(default=64, ge=1)
     in_flight_per_address: int = Field(default=128, ge=1)
     """Of requests without a key."""
@@ -74,16 +74,16 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     """Of a request line and its header fields together."""
     header_fields: int = Field(default=100, ge=1)
     header_seconds: float = Field(default=10, gt=0)
-    """For a request line and its header fields, and for the rest of a body that is refused."""
+    """Time for a request line and its header fields, and for the rest of a refused body."""
     body_seconds: float = Field(default=30, gt=0)
-    """For a body; longer for a large one that comes at `body_bytes_per_second`."""
+    """Time for a body; longer for a large one that comes at `body_bytes_per_second`."""
     body_bytes_per_second: float = Field(default=64 * 1024, gt=0)
     body_bytes: int = Field(default=128 * 1024 * 1024, ge=16 * 1024 * 1024)
-    """Of all bodies together, until they are answered; a quarter of it for one sender, 16 MiB at least."""
+    """Bytes of all bodies together, until they are answered; a quarter of it for one sender, at least 16 MiB."""
 
 
 class Shares:
-    """An amount that is lent out, in parts, to senders: bounded in all and for each sender."""
+    """An amount shared by senders: limited in total and for each sender."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -91,7 +91,7 @@ class Shares:
         self._sum = 0
 
     def take(self, sender: str, amount: int, most: int) -> str | None:
-        """Lend an amount; return None, or the bound, `all` or `sender`, that it would break: then nothing is lent."""
+        """Lend an amount; return None, or the limit, `all` or `sender`, that it would break: then nothing is lent."""
         if self._sum + amount > self.total:
             return "all"
         if self._lent[sender] + amount > most:
@@ -101,7 +101,7 @@ class Shares:
         return None
 
     def give_back(self, sender: str, amount: int) -> None:
-        """Take back what was lent; nothing where that is 0."""
+        """Return a lent amount."""
         self._sum -= amount
         self._lent[sender] -= amount
         if self._lent[sender] <= 0:
@@ -109,7 +109,7 @@ class Shares:
 
 
 def sender_of(scope: Scope) -> tuple[str, bool]:
-    """Return the sender of a request, and whether that is a key: else it is the address, which many may share."""
+    """Return the sender of a request, and whether it is a key, or an address, which many may share."""
     caller = scope.get("caller")
     if isinstance(caller, Caller) and caller.principal is not None:
         return caller.name, True
@@ -117,7 +117,7 @@ def sender_of(scope: Scope) -> tuple[str, bool]:
 
 
 class Limit:
-    """Answers 429 beyond a key's rate, and 503 for one stream too many."""
+    """Answers 429 above a key's rate, and 503 for one stream too many."""
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
         self._app = app
@@ -155,7 +155,7 @@ class Limit:
             self._count_stream(caller, -1)
 
     def _admit(self, caller: Caller, scope: Scope, *, streams: bool) -> None:
-        """Raise Refused for a request beyond a bound or a rate."""
+        """Raise Refused for a request above a limit or a rate."""
         if streams and self._streams.total() >= self._limits.open_streams:
             raise busy(self._meters, "open_streams")
         if caller.principal is None:
@@ -186,10 +186,9 @@ class Limit:
 
 
 class UnderWay:
-    """Answers 429 beyond the requests that a sender may have under way, and 503 beyond those of all.
+    """Answers 429 above a sender's limit of requests in flight, and 503 above the total limit.
 
-    The innermost middleware. A request counts once its body is there: one that is never finished takes no other's
-    place.
+    The innermost middleware. A request counts once its body is complete: an unfinished one takes no other's slot.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
@@ -232,11 +231,11 @@ class UnderWay:
 
 
 SENDER_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")
-"""Bounds of one sender, which alone has to wait."""
+"""Limits of one sender, which alone has to wait."""
 
 
 def busy(meters: Meters, limit: str) -> Refused:
-    """Count a request beyond a bound of the gateway, or of its sender; return its refusal."""
+    """Count a request above a limit of the gateway, or of its sender; return its refusal."""
     meters.limited.labels(limit).inc()
     if limit in SENDER_BOUNDS:
         message = "too many of your requests are under way: wait for answers"
@@ -245,7 +244,7 @@ def busy(meters: Meters, limit: str) -> Refused:
 
 
 def is_streaming(scope: Scope) -> bool:
-    """True for a request whose answer stays open, or whose body is taken piece by piece."""
+    """True for a request whose answer stays open, or whose body is read piece by piece."""
     if scope["method"] == "POST":
         return is_spooled(scope)
     return scope["method"] == "GET" and is_stream(scope["path"])
@@ -279,20 +278,20 @@ async def pieces_of(request: Request) -> AsyncIterator[bytes]:
 
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-"""Bytes of a body (docs/contract.md)."""
+"""Maximum bytes of a body (docs/contract.md)."""
 
 MAX_FORM_BYTES = 4096
-"""Bytes of a body of an unknown sender: a form of sign-in has a key and an address."""
+"""Maximum bytes of an unknown sender's body: a form of sign-in has a key and an address."""
 
 SMALL_BODY_BYTES = 64 * 1024
-"""Bodies up to this take no share of `body_bytes`: the HTTP library holds as much of each connection in any case."""
+"""Bodies up to this size do not use `body_bytes`: the HTTP library holds as much of each connection in any case."""
 
 MAX_SHARE = 4
-"""A sender has one part of this many of `body_bytes`."""
+"""A sender may use `body_bytes` divided by this."""
 
 
 class ReadBodies:
-    """Answers 413 for a body that is too large, 408 for one that is too slow, 429 or 503 where there is no room."""
+    """Answers 413 for a too large body, 408 for a too slow one, 429 or 503 without room."""
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters, forms: Collection[str] = ()) -> None:
         """`forms` are the paths of sign-in forms: they take small bodies only."""
@@ -345,12 +344,12 @@ class ReadBodies:
 
 
 def seconds_of_body(limits: Limits, size: int) -> float:
-    """Return the time for a body of which so many bytes have come."""
+    """Return the time limit of a body after so many bytes."""
     return limits.body_seconds + size / limits.body_bytes_per_second
 
 
 class _Reading:
-    """The pieces of one body, and the room that they take until `end`."""
+    """The pieces of one body, and their room until `end`."""
 
     def __init__(self, room: Shares, scope: Scope, max_bytes: int) -> None:
         self.size = 0
@@ -366,7 +365,7 @@ class _Reading:
             raise Refused("too_large", SENTENCES_OF_HTTP[413])
 
     def add(self, piece: bytes) -> str | None:
-        """Add a piece; return the bound of `Shares` that it would break. Raises Refused, `too_large`."""
+        """Add a piece; return the limit of `Shares` that it would break. Raises Refused, `too_large`."""
         self.size += len(piece)
         self.check(self.size)
         if self.size > SMALL_BODY_BYTES:
@@ -381,7 +380,7 @@ class _Reading:
         """Return the body. Raises Refused, `too_large`, for one with too many values to be parsed."""
         body = b"".join(self._pieces)
         self._pieces = []
-        # In a thread: it takes some 50 ms for 16 MiB.
+        # In a thread: it takes about 50 ms for 16 MiB.
         if len(body) > SMALL_BODY_BYTES and await asyncio.to_thread(count_values, body) > MAX_VALUES:
             raise Refused("too_large", f"a body has at most {MAX_VALUES:,} values")
         return body
@@ -392,7 +391,7 @@ class _Reading:
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body, and then what comes from the connection: that its caller hangs up."""
+    """Return a `receive` that gives the body, and then the connection's events, such as a hang-up."""
     message: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def receive_whole() -> Message:

@@ -1,4 +1,4 @@
-"""Path and method as routes see them: raw paths, so that an encoded `/` in a name parts nothing; HEAD as GET."""
+"""Path and method as routes see them: raw paths, so that an encoded `/` in a name does not split it; HEAD as GET."""
 
 import re
 

@@ -42,7 +42,7 @@ STATUS_OF: Mapping[str, int] = {
 """The HTTP status of each code (docs/contract.md)."""
 
 TITLES: Mapping[str, str] = {
-    "invalid_json": "The body is no JSON object",
+    "invalid_json": "The body is not a JSON object",
     "unknown_schema": "The schema is not known",
     "unauthenticated": "A valid key is needed",
     "not_allowed": "Not allowed",
@@ -93,7 +93,7 @@ def problem(refused: Refused, request_id: str, http_status: int | None = None) -
     """Return the answer of a refused call; `http_status` overrides that of its code."""
     body = problem_body(refused, request_id, http_status)
     status = body["status"]
-    # Without the middleware that adds the id to all other answers: a defect is answered outside of it.
+    # The middleware that adds the id to all other answers is inside: a defect is answered outside of it.
     headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
@@ -154,7 +154,7 @@ def request_id_of(request: Request) -> str:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """Return the methods of all routes at the path: the framework names those of the first alone."""
+    """Return the methods of all routes at the path: the framework names only those of the first."""
     path = request.scope["path"]
     methods: set[str] = set()
     for route in iter_route_contexts(request.app.routes):

@@ -1,7 +1,7 @@
 """The shapes of bodies and query parameters: the models of the contract, with the scope's fields in place of `scope`.
 
 Enters: an HTTP body or query. Leaves: scope fields without the user, and the other fields, as they were sent.
-Guaranteed: what a shape admits the service's own model admits; unknown fields are refused.
+Guaranteed: the service's own model admits everything that a shape admits; unknown fields are refused.
 """
 
 import asyncio
@@ -33,10 +33,7 @@ from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scope_models import selector_of
 from schemas.scopes import PROJECT_FIELD, Scope, ScopeValue, Selector
 
-POSITION = (
-    str | None,
-    Field(None, description="Answer after this write: what it answered as `read_after`.", examples=["2:17"]),
-)
+POSITION = (str | None, Field(None, description="Answer after this write: its `read_after`.", examples=["2:17"]))
 """`read_after` over HTTP, in place of the offset in the record."""
 
 PROJECT_OR_USER: Any = (ScopeValue | Literal["*"], Field("default", description="`*`: the user, above all projects."))
@@ -81,7 +78,7 @@ def shape_of(
 
 
 async def parsed(body: bytes, parse: Callable[[bytes], ParsedT]) -> ParsedT:
-    """Parse a body; a large one in a thread: other requests go on between its steps. Raises what `parse` does."""
+    """Parse a body; a large one in a thread, so that other requests continue. Raises the errors of `parse`."""
     if len(body) <= SMALL_BODY_BYTES:
         return parse(body)
     return await asyncio.to_thread(parse, body)
@@ -123,13 +120,13 @@ class BodyReader:
 
 
 class QueryReader:
-    """Reads query parameters of one shape; a repeated one is a list, and one that is an object is JSON."""
+    """Reads query parameters of one shape; a repeated one is a list, and an object is JSON."""
 
     def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
         self.shape = shape
         self._scope_fields = scope_fields
         self._lists: set[str] = set()
-        """Parameters of which a single value is sent as a list of one."""
+        """Parameters whose single value is sent as a list of one."""
         self._objects: set[str] = set()
         for name, field in shape.model_json_schema()["properties"].items():
             options = field.get("anyOf", [field])
@@ -176,7 +173,7 @@ class QueryReader:
 
 
 def admit_nulls(schema: Json) -> None:
-    """Say of a body what its reader does: the null of an optional field means that it is left out."""
+    """Describe a body as it is read: the null of an optional field means absent."""
     for name, field in schema.get("properties", {}).items():
         if name in schema.get("required", ()) or {"type": "null"} in field.get("anyOf", ()):
             continue
@@ -185,7 +182,7 @@ def admit_nulls(schema: Json) -> None:
 
 
 def scope_fields_of(scope: type[Scope]) -> frozenset[str]:
-    """Return the fields of a scope that stand in bodies and queries: all but those of the boundary."""
+    """Return the fields of a scope in bodies and queries: all but those of the boundary."""
     return frozenset(scope.model_fields) - {*scope.boundary_fields}
 
 
@@ -196,7 +193,7 @@ RECORDS: Mapping[str, type[BaseModel]] = {
     "map.v1": MapRequest,
     "consolidate.v1": ConsolidationTrigger,
 }
-"""Records that are no commands, by their `schema`."""
+"""Records other than commands, by their `schema`."""
 
 
 class AnswerBody(AnswerRequest):
@@ -213,7 +210,7 @@ class Nothing(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for.
+    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects its purpose.
 
     `searchable` and `private`, or one of them, say whether searches find it, and whether a language model may read it.
     """
@@ -226,13 +223,13 @@ class MemoryChange(BaseModel):
 
 
 class Confirmed(BaseModel):
-    """The name again, of what is to be forgotten."""
+    """The repeated name of the data to forget."""
 
     confirm: Annotated[str, Field(description="The same name again.")]
 
 
 class Import(BaseModel):
-    """Chats from elsewhere: what the body is, and what becomes of its messages."""
+    """A chat export: its format, and the scope and mode of its messages."""
 
     format: Annotated[str, Field(max_length=32, description=f"What the body is: {', '.join(FORMATS)}.")]
     zone: Annotated[str | None, Field(description="The time zone of times without one, such as `Europe/Berlin`.")] = (
@@ -246,7 +243,7 @@ class Import(BaseModel):
 
 
 class Export(BaseModel):
-    """What to export: by default all projects."""
+    """Filters of an export: by default all projects."""
 
     read_after: int | None = None
 

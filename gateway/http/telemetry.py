@@ -26,22 +26,22 @@ SCOPE = "modestream.gateway"
 
 OWN_SPANS: TelemetryConfig = {"tracing": False, "operation_spans": False, "logs": False}
 """The framework's own spans have paths and queries, and its logs the messages of exceptions. Its metrics stay: they are
-by route template, and there is none without a meter provider."""
+by route template, and absent without a meter provider."""
 
 PROBES = frozenset({"/live", "/ready"})
-"""Paths without spans: they are asked every few seconds."""
+"""Paths without spans: they are polled every few seconds."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Methods that spans name; a caller can send any word."""
+"""Methods named in spans; a caller can send any word."""
 
 MAX_HEADER_CHARS = 512
-"""Of a longer header nothing is read: the propagator would log each one."""
+"""A longer header is ignored: the propagator would log each one."""
 
 _propagator = TraceContextTextMapPropagator()
 
 
 class Trace:
-    """Makes the span of a request current; inside of what replaces the scope, since routing notes its route there."""
+    """Makes a request's span current; inside of middleware that replaces the scope: routing notes its route there."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -85,7 +85,7 @@ class Trace:
 
 
 def template_of(scope: Scope) -> str | None:
-    """Return the template of the route that has answered; None if there was none."""
+    """Return the template of the route that has answered; None without one."""
     route, endpoint = scope.get("route"), scope.get("endpoint")
     if route is None and endpoint is not None:
         # The router notes its own kind of routes only, and the endpoint of others.
@@ -96,14 +96,14 @@ def template_of(scope: Scope) -> str | None:
 
 
 NO_ROUTE = "none"
-"""The route of requests that are refused before there is one."""
+"""Stands for the route of requests refused before routing."""
 
 GONE = "gone"
 """The status of a request whose caller hung up before it was answered."""
 
 
 class Measure:
-    """Counts requests; inside of what replaces the scope, since routing notes its route there."""
+    """Counts requests; inside of middleware that replaces the scope, since routing notes its route there."""
 
     def __init__(self, app: ASGIApp, meters: Meters) -> None:
         self._app = app
@@ -124,7 +124,7 @@ class Measure:
         try:
             await self._app(scope, receive, send_noted)
         except Exception:
-            # Answered so outside of this.
+            # Answered with it outside of this.
             status = "502"
             raise
         finally:

@@ -31,10 +31,10 @@ from schemas.state.policies import Policy
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
-"""Interval of looks at the file: a revoked key is refused within two seconds."""
+"""Interval between checks of the file: a revoked key is refused within two seconds."""
 
 MAX_KEY_CHARS = 256
-"""Characters of a key that are read; our keys are shorter."""
+"""Maximum characters read of a key; our keys are shorter."""
 
 SCHEMES = ("bearer", "token")
 """Schemes of a key in `Authorization`; mem0's client library sends `Token`."""
@@ -140,7 +140,7 @@ LEEWAY_S = 30
 """Tolerated difference between the clocks of provider and gateway."""
 
 MAX_TOKEN_CHARS = 16_384
-"""Characters of a token that is read; servers limit headers anyway."""
+"""Maximum characters read of a token; servers limit headers anyway."""
 
 REQUIRED_CLAIMS = ["exp", "iat", "iss", "aud", "sub"]
 

@@ -95,7 +95,7 @@ def digest_of(key: str) -> str:
 
 
 def make_first_key(path: Path) -> str | None:
-    """Make an administrator's key where the file has no key yet, and return it. Raises OSError, or ValueError."""
+    """Make an administrator's key if the file has no key yet, and return it. Raises OSError, or ValueError."""
     if KeyFile.read(path).keys:
         return None
     secret = new_key()
@@ -111,7 +111,7 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     add = actions.add_parser("add", help="make a key and print it, once")
     add.add_argument("--principal", required=True, help="whose grants it has, by the policy file of AUTHORIZATION")
     add.add_argument("--user", help="the only user that it may name, and the one of /mcp")
-    add.add_argument("--label", default="", help="what it is for")
+    add.add_argument("--label", default="", help="the key's purpose")
     add.add_argument("--expires", help="until when it is valid: ISO-8601 with a zone")
     add.set_defaults(act=_add)
     actions.add_parser("list", help="list keys, without the keys themselves").set_defaults(act=_list)

@@ -1,4 +1,4 @@
-"""What each tool does: a request with its user and validated arguments in, the fields of its result out.
+"""The implementation of each tool: a request with its user and validated arguments in, the fields of its result out.
 
 All raise Refused.
 """
@@ -27,12 +27,12 @@ MAX_ANSWER_WAIT_S = 60.0
 
 
 def unlimited() -> None:
-    """Bound nothing: on stdio the only caller is the program that started this process."""
+    """No limits: on stdio the only caller is the program that started this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """One request's call and project. The connection decides about both: no argument of a tool names a user."""
+    """One request's call and project. The connection decides both: no argument of a tool names a user."""
 
     call: Call
     project: str = DEFAULT_PROJECT
@@ -67,7 +67,7 @@ ALL_PROJECTS: Json = {}
 
 
 def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> ToolCall:
-    """Return the call of a tool that is one operation, in the project of its arguments, else of the connection."""
+    """Return the call of a single-operation tool, in the project of its arguments, else of the connection."""
 
     async def call(service: MemoryService, request: ToolRequest, asked: Any) -> Json:
         fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
@@ -100,8 +100,8 @@ health = _call_of(rows.HEALTH)
 async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
     """Store a statement; return its turn's answer.
 
-    A program repeats a call without knowing whether the first was stored, so the turn's id comes from the statement.
-    What was forgotten stays forgotten under its id: said again, it is a new turn with the next id.
+    A program repeats a call without knowing whether the first was stored, so the turn's id comes from the statement. A
+    forgotten statement stays forgotten under its id: said again, it is a new turn with the next id.
     """
     fields = asked.model_dump(exclude={"project_id", "text"}, exclude_none=True) | {"content": asked.text}
     turn = Turn(request.scope(asked.project_id), fields)
@@ -114,7 +114,7 @@ async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMem
 
 
 async def ask_memory(service: MemoryService, request: ToolRequest, asked: AskMemory) -> Json:
-    """Have the language model answer; what belongs to one conversation of one project is stored."""
+    """Have the language model answer; the exchange is stored in one conversation of one project."""
     request.wait_for_model()
     scope = request.scope(asked.project_id)
     stores = asked.conversation_id is not None and scope[PROJECT] != ANY_VALUE

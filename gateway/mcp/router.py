@@ -1,8 +1,8 @@
-"""The protocol over HTTP, stateless: `/mcp` for the key's own user, `/mcp/users/{user_id}` for one that is named.
+"""The protocol over HTTP, stateless: `/mcp` for the key's own user, `/mcp/users/{user_id}` for a named one.
 
-Guaranteed: the hosts, origins, callers and limits of the gateway hold here too, as its middleware is around this; a
+Guaranteed: the hosts, origins, callers and limits of the gateway apply here too, as its middleware is around this; a
 user outside the caller's grants is refused before a message is read. Sessions and streams are not offered: every
-request stands alone, so any gateway answers any of them.
+request is independent, so any gateway answers any of them.
 """
 
 from collections.abc import Collection
@@ -37,7 +37,7 @@ CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False
 
 
 class McpRouter:
-    """Adds the protocol to the app: `routes` in it, and `running` as long as it runs."""
+    """Adds the protocol to the app: its `routes`, and `running` as a context of its lifetime."""
 
     def __init__(
         self, service: MemoryService, tool_names: Collection[str] = USUAL_TOOLS, meters: Meters | None = None
@@ -54,7 +54,7 @@ class McpRouter:
 
 
 class _Endpoint:
-    """An ASGI app: Starlette hands requests of any method to one that is no function."""
+    """An ASGI app: to one that is not a function Starlette passes requests of any method."""
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
@@ -87,7 +87,7 @@ def _user_of(scope: Scope) -> str:
         user = own_user_of(caller) if named is None else decoded(named)
     except ValueError:
         raise Refused("invalid_value", "a name in a path is UTF-8, percent-encoded once", "user_id") from None
-    # Anything that it may do there admits it; each tool checks what it needs.
+    # Any permission there admits it; each tool checks the one it needs.
     for permission in PERMISSIONS:
         try:
             require_user(caller, user, permission)

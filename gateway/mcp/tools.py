@@ -1,4 +1,4 @@
-"""The tools, in the order in which they are listed: it is fixed, as programs cache prompts that begin with the list."""
+"""The tools, in the fixed order of their list: programs cache prompts that begin with it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from gateway.mcp.calls import ToolCall
 from gateway.service.backend import Json
 
 UNLISTED = ("title", "minLength", "maxLength")
-"""Keywords that tell a model nothing; the service checks them."""
+"""Keywords that are useless to a model; the service checks them."""
 
 
 def compact_schema(model: type[BaseModel]) -> Json:
-    """Return the JSON Schema of a model, with its definitions in their places."""
+    """Return the JSON Schema of a model, with its definitions inlined."""
     schema = model.model_json_schema()
     compact = _compact(schema, schema.pop("$defs", {}))
     compact.pop("description", None)
@@ -37,7 +37,7 @@ def _compact(node: Any, definitions: Json) -> Any:
     if "anyOf" in node:
         (only,) = (option for option in node["anyOf"] if option != {"type": "null"})
         node = {**only, **_without(node, "anyOf")}
-    # A property may be called title too: then its value is a schema.
+    # A property may also be called title: then its value is a schema.
     stated = {name: value for name, value in node.items() if name not in UNLISTED or isinstance(value, dict)}
     return {name: _compact(value, definitions) for name, value in stated.items() if value is not None}
 
@@ -47,7 +47,7 @@ def _without(node: Json, name: str) -> Json:
 
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-# What is left out is false, by the protocol.
+# Absent fields are false in the protocol.
 WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(destructive_hint=False, open_world_hint=False)
 DESTROYS = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -55,7 +55,7 @@ DESTROYS = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_wor
 
 @dataclass(frozen=True)
 class MemoryTool:
-    """One tool: what a model reads about it, and what it does."""
+    """One tool: its description for a model, and its function."""
 
     name: str
     description: str
@@ -71,7 +71,7 @@ class MemoryTool:
 
     @cached_property
     def listed(self) -> Tool:
-        """The tool as it is listed."""
+        """The tool's entry in the list."""
         return Tool(
             name=self.name,
             description=self.description,

@@ -127,14 +127,14 @@ def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:
 
 
 def nameable_id(call: Call, memory_id: str) -> str:
-    """Return a memory's id for a caller: with its user, where the caller's key has none, as mem0 names none later."""
+    """Return a memory's id for a caller: with its user, if the caller's key has none, as mem0 names none later."""
     if call.caller.own_user is not None:
         return memory_id
     return f"{memory_id}{USER_MARK}{urlsafe_b64encode(call.user_id.encode()).rstrip(b'=').decode()}"
 
 
 def parted_id(nameable: str) -> tuple[str, str | None]:
-    """Return the id of a memory and its user, None where it has none. Raises Refused."""
+    """Return the id of a memory and its user, None if the id contains none. Raises Refused."""
     memory_id, mark, user = nameable.partition(USER_MARK)
     try:
         return memory_id, urlsafe_b64decode(user + "=" * (-len(user) % 4)).decode() if mark else None
@@ -200,7 +200,7 @@ class Mem0Calls:
         ]
 
     async def forget_all(self, call: Call, ids: Ids) -> None:
-        """Forget the user, or the agent's or run's memories alone."""
+        """Forget the user, or only the agent's or run's memories."""
         if ids.agent_id is None and ids.run_id is None:
             await self._service.memories.forget_all(call, ANY_PROJECT, {"user": True})
             return
@@ -234,7 +234,7 @@ class Mem0Calls:
             raise
 
     async def _record(self, call: Call, hit: Json) -> Json | None:
-        """Return a hit, of an edited memory its record, which has the time of that; None if it is not for this key."""
+        """Return a hit, or an edited memory's record with the edit's time; None if the key may not see it."""
         scope: dict[str, Any] = self._ids.boundary_fields.others(hit["scope"])
         if hit["version"] == 1:
             return hit if may(call.caller, call.user_id, scope, "read") else None

@@ -1,8 +1,8 @@
 """The routes under `/mem0`: those of mem0's server, and those that its client library requests.
 
 Guaranteed: hosts, callers and limits of the gateway apply here too; a user is one that the key may use, and a memory's
-id is looked up among that user's memories only; each path is served with and without a slash at its end. A field that
-no body here has is an error: nothing is ignored silently.
+id is looked up only among that user's memories; each path is served with and without a trailing slash. An unknown field
+is an error: nothing is ignored silently.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +31,7 @@ DEFAULT_TOP_K = 10
 """Hits of a search without `top_k` (docs/contract.md)."""
 
 MAX_MESSAGES = 100
-"""Messages of one request, as turns of one request (docs/contract.md)."""
+"""Maximum messages of one request, as turns of one request (docs/contract.md)."""
 
 DEFAULT_PAGE_ITEMS = 100
 """Memories of a list without `top_k`, as in mem0's server."""
@@ -60,7 +60,7 @@ class Mem0Ids(BaseModel):
 
 
 class Mem0Message(BaseModel):
-    """One message: it becomes one turn, as it is. `name` is its speaker."""
+    """One message: it becomes one turn, unchanged. `name` is its speaker."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -109,13 +109,13 @@ class Mem0Update(BaseModel):
 
 
 class Mem0Filter(Mem0Ids):
-    """What to list."""
+    """Filters of a list."""
 
     filters: Filters | None = None
 
 
 class Mem0ListQuery(Mem0Ids):
-    """What to list, and how much of it."""
+    """Filters and size of a list."""
 
     top_k: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = DEFAULT_PAGE_ITEMS
 
@@ -275,6 +275,6 @@ def _call(request: Request, ids: Ids, permission: Permission) -> Call:
     caller = caller_of(request)
     user = ids.user_id or caller.own_user
     if user is None:
-        raise Refused("invalid_value", "give `user_id`: this key has no user of its own", "user_id")
+        raise Refused("invalid_value", "give `user_id`: this key has no user", "user_id")
     require_user(caller, user, permission)
     return Call.within(caller, user, wait_of(request.headers.get("prefer")), request_id_of(request))

@@ -1,1 +1,1 @@
-"""The address for OpenAI's clients: a proxy before a provider that adds memories to requests and stores turns."""
+"""The address for OpenAI's clients: a proxy in front of a provider that adds memories to requests and stores turns."""

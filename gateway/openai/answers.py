@@ -1,6 +1,6 @@
-"""Read an answer of the provider while it passes: the text of its first choice, once it is whole. Pure.
+"""Read an answer of the provider while it passes: the text of its first choice, once complete. Pure.
 
-Guaranteed: what can't be read, fails or breaks off has no text; memory is bounded, whatever the provider sends.
+Guaranteed: an unreadable, failed or interrupted answer has no text; memory is bounded, whatever the provider sends.
 """
 
 import json
@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from gateway.openai.chat import readable, text_of
 
 MAX_READ_BYTES = 2 * 1024 * 1024
-"""Bytes of an answer that are kept to read its text: of a longer one nothing is stored. 128,000 tokens have 0.5 MiB."""
+"""Maximum bytes of an answer kept to read its text: a longer one is not stored. 128,000 tokens have 0.5 MiB."""
 
 MAX_STREAMED_BYTES = 64 * MAX_READ_BYTES
-"""Bytes of a streamed answer that are read: an event has some 200 around each word."""
+"""Maximum bytes read of a streamed answer: an event has about 200 around each word."""
 
 
 class AnswerReader(Protocol):
@@ -27,12 +27,12 @@ class AnswerReader(Protocol):
         ...
 
     def text(self) -> str | None:
-        """Return the text of the first choice after the last bytes; None where there is none, or it is not whole."""
+        """Return the text of the first choice after the last bytes; None if it is missing or incomplete."""
         ...
 
 
 class WholeAnswer:
-    """One JSON object, of so many bytes where that was announced."""
+    """One JSON object, with its announced length, if any."""
 
     def __init__(self, length: str | None = None) -> None:
         self.is_whole = False

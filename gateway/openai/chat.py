@@ -1,7 +1,7 @@
-"""A request for a chat completion: what it says, and its bytes with memories between them. Pure.
+"""A request for a chat completion: its content, and its bytes with memories inserted. Pure.
 
-Guaranteed: what is not added is not changed by a byte. The body is never written anew; the two messages with memories
-are put in between its own bytes.
+Guaranteed: existing bytes do not change. The body is never re-encoded; the two messages with memories are inserted
+between its own bytes.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from schemas.messages.turns import pieces_of
 Json = dict[str, Any]
 
 INSTRUCTIONS = ("system", "developer")
-"""Roles of messages that tell the model how to behave: memories stand after those at the start."""
+"""Roles of messages that tell the model how to behave: memories come after those at the start."""
 
 MAX_FIELDS = 1000
-"""Fields of a request; OpenAI's have some 40."""
+"""Maximum fields of a request; OpenAI's have about 40."""
 
 CLOSING = {"{": "}", "[": "]"}
 
@@ -29,15 +29,15 @@ _WHITESPACE = re.compile(r"[ \t\n\r]*")
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
-# A number may have any length here: it is not looked at.
+# A number may have any length here: it is not evaluated.
 _decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
 
 
 class Part(NamedTuple):
-    """A value within an array or an object, where it has a name, and where it starts and ends in the text."""
+    """A value within an array or an object, with its name in an object, and its start and end in the text."""
 
     name: str
     value: Any
@@ -46,10 +46,10 @@ class Part(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The last user message; the text is empty where there is none.
+    """The last user message; the text is empty without one.
 
-    `number` and `answer_number` are its place and that of the answer in the conversation: messages before it, without
-    instructions, which may change from call to call.
+    `number` and `answer_number` are its position and that of the answer in the conversation: messages before it,
+    without instructions, which may change from call to call.
     """
 
     text: str = ""
@@ -69,28 +69,28 @@ class Question(NamedTuple):
 class Chat:
     """The body of a request for a completion.
 
-    `user` is the one that the body names. `derived_conversation` names the conversation by the instructions at its
-    start and its first user message: a list of messages that grows keeps its name. `shown` are the `text_digest` of the
-    last messages.
+    `user` is named by the body. `derived_conversation` is a name derived from the instructions at its start and its
+    first user message: a list of messages that grows keeps its name. `shown` are the `text_digest` of the last
+    messages.
     """
 
     def __init__(self, body: bytes) -> None:
         """Read a body; a large one takes a while.
 
-        Raises Refused: `invalid_json` for what is no JSON object, `too_large` for one with far too many fields.
+        Raises Refused: `invalid_json` if it is not a JSON object, `too_large` for far too many fields.
         """
         self.body = body
         try:
             self._text = body.decode()
             parts = list(islice(_parts_at(self._text, _end_of_space(self._text, 0), "{"), MAX_FIELDS + 1))
         except (ValueError, RecursionError):
-            raise Refused("invalid_json", "the body is no JSON object") from None
+            raise Refused("invalid_json", "the body is not JSON object") from None
         if len(parts) > MAX_FIELDS:
             raise Refused("too_large", f"a request has at most {MAX_FIELDS} fields")
         fields = {part.name: part.value for part in parts}
         user = fields.get("user")
         self.user = readable(user) if isinstance(user, str) and user else None
-        # Of two lists readers disagree about which counts.
+        # Readers disagree about which of two lists counts.
         lists = [part for part in parts if part.name == "messages"]
         self._start = lists[0].start if len(lists) == 1 else None
         messages: Sequence[Json] = ()
@@ -107,7 +107,7 @@ class Chat:
         self.derived_conversation = f"openai-{_digest([start, first])[:32]}"
 
     def with_messages(self, added: Sequence[Mapping[str, Any]]) -> bytes:
-        """Return the body with further messages, before the conversation's own and after the instructions.
+        """Return the body with further messages, between the instructions and the conversation's own messages.
 
         There must be a question.
         """
@@ -119,7 +119,7 @@ class Chat:
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message: a string, or the parts that are text, one a line."""
+    """Return the text of a message: a string, or its text parts, one a line."""
     content = message.get("content")
     if isinstance(content, str):
         return readable(content)
@@ -129,7 +129,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def readable(text: str) -> str:
-    """Return a text that can be encoded: JSON may have halves of characters, which become question marks."""
+    """Return an encodable text: JSON may have halves of characters, which become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""What memory does for one completion: memories before the call, turns after it.
+"""Memory for one completion: memories before the call, turns after it.
 
 Guaranteed: no call fails because of memory, nor waits for it longer than the caller said.
 """
@@ -31,21 +31,21 @@ from schemas.scopes import check_scope_value
 log = logging.getLogger(__name__)
 
 DEFAULT_BUDGET_TOKENS, DEFAULT_WAIT_S = 2000, 1.0
-"""Tokens of memories, and seconds that they may take (docs/contract.md)."""
+"""Token budget and time limit of memories (docs/contract.md)."""
 
 MAX_WAIT_S = 60.0
 
 STORES: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 PREFIX = "x-modestream-"
-"""Of the header fields that are for memory; none of them reaches the provider."""
+"""Prefix of the header fields for memory; none of them reaches the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The header fields for memory; `nonsense` names one that can't be read: then nothing is recalled.
+    """The header fields for memory; `nonsense` names an unreadable one: then nothing is recalled.
 
-    Without `may_store` no turn is stored: the caller wants none, or it is not clear where to.
+    Without `may_store` no turn is stored: the caller declines it, or the target is unclear.
     """
 
     user: str | None = None
@@ -75,7 +75,7 @@ class Wishes:
 
 
 def _text(header: str) -> str:
-    """Return the text of a header's value: UTF-8 where it is that."""
+    """Return the text of a header's value: UTF-8 if it is valid."""
     try:
         return header.encode("latin-1").decode().strip()
     except UnicodeError:
@@ -116,11 +116,11 @@ READ_AS: Mapping[str, tuple[str, Any]] = {
     "wait": ("wait_s", _wait),
     "store": ("may_store", _store),
 }
-"""By the rest of a header's name: the field of `Wishes`, and what reads it."""
+"""By the rest of a header's name: the field of `Wishes`, and its parser."""
 
 
 class Recalled(NamedTuple):
-    """What memory has: `messages` to add, if any. `is_available` is false where it is away, late, or refuses."""
+    """Result of the recall: `messages` to add, if any. `is_available` is false if memory is away, late, or refuses."""
 
     messages: Sequence[Mapping[str, Any]] = ()
     context_id: str | None = None
@@ -129,7 +129,7 @@ class Recalled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One completion: its caller and user, their wishes, what is asked in which conversation, and when."""
+    """One completion: its caller and user, their wishes, the question and its conversation, and the time."""
 
     caller: Caller
     user_id: str
@@ -154,7 +154,7 @@ class ChatMemory:
         self._meters = meters
 
     async def recall(self, exchange: Exchange, shown: Sequence[str]) -> Recalled:
-        """Return what memory has about the question, without the texts that are `shown` anyway. Raises nothing."""
+        """Return memories about the question, except texts that are `shown` anyway. Never raises."""
         recalled = Recalled(is_available=False)
         try:
             async with asyncio.timeout(exchange.wishes.wait_s):
@@ -174,7 +174,7 @@ class ChatMemory:
             return Recalled()
         call = Call.within(exchange.caller, exchange.user_id, wishes.wait_s, exchange.request_id)
         fields = {
-            # The end of a long message more often says what is asked than its beginning.
+            # The end of a long message states the question more often than its beginning.
             "query": exchange.question.text[-MAX_QUERY_LENGTH:],
             "conversation_id": exchange.conversation_id,
             "mode": wishes.mode,

@@ -1,8 +1,8 @@
 """Turns that wait until Kafka has them.
 
-Enters: turns of calls that are answered already. Leaves: each to Kafka, those of one user in their order, sent again
-until Kafka has them, for as long as the process lives. Guaranteed: they take bounded memory, of which no key has more
-than a quarter; what has no room is dropped, logged and counted. A turn that Kafka gets twice has one id.
+Enters: turns of already answered calls. Leaves: each to Kafka, those of one user in their order, retried until Kafka
+has them, while the process lives. Guaranteed: they take bounded memory, of which no key has more than a quarter; turns
+without room are dropped, logged and counted. A turn that Kafka gets twice has one id.
 """
 
 import asyncio
@@ -21,24 +21,24 @@ from gateway.service.turns import Turn
 log = logging.getLogger(__name__)
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Bytes of turns that wait: some 60,000 of 500 characters."""
+"""Maximum bytes of waiting turns: about 60,000 of 500 characters."""
 
 MAX_SHARE = 4
-"""A key has one part of this many of it."""
+"""A key may use the total divided by this."""
 
 BYTES_BESIDE_TEXT = 600
-"""What a waiting turn takes beside its text."""
+"""Memory of a waiting turn in addition to its text."""
 
 ATTEMPT_S, RETRY_S = 10.0, 1.0
-"""Seconds of one attempt, and between two."""
+"""Timeout of one attempt, and the pause between two, in seconds."""
 
 MAX_ATTEMPTS_UNDER_WAY = 32
 
 DRAIN_S = 1.5
-"""Seconds that what waits may take when the gateway ends."""
+"""Seconds for waiting turns when the gateway ends."""
 
 RETRIABLE = ("unavailable", "timeout", "internal", "too_many_requests")
-"""Codes of failures that pass."""
+"""Codes of transient failures."""
 
 Publish = Callable[[Call, Turn], Awaitable[object]]
 """Writes a turn to Kafka. Raises Refused."""
@@ -46,7 +46,7 @@ Publish = Callable[[Call, Turn], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A turn that waits, its caller and user, and the room that it takes."""
+    """A waiting turn, its caller and user, and its size."""
 
     caller: Caller
     user_id: str
@@ -56,7 +56,7 @@ class Waiting:
 
 
 class Outbox:
-    """What waits, of all deployments that this process has served."""
+    """Waiting turns of all deployments that this process has served."""
 
     def __init__(self, meters: Meters, max_bytes: int = MAX_WAITING_BYTES) -> None:
         self._meters = meters
@@ -67,10 +67,10 @@ class Outbox:
         self._attempts = asyncio.Semaphore(MAX_ATTEMPTS_UNDER_WAY)
 
     def keep(self, caller: Caller, user_id: str, request_id: str, turns: Iterable[Turn]) -> None:
-        """Take turns, and begin to send them."""
+        """Queue turns, and start sending them."""
         for turn in turns:
             size = len(turn.fields["content"].encode()) + BYTES_BESIDE_TEXT
-            # Without keys all callers are one.
+            # Without keys all callers count as one.
             most = self._room.total if caller.principal is None else self._room.total // MAX_SHARE
             if self._room.take(caller.name, size, most) is not None:
                 self._meters.openai_turns.labels("dropped").inc()
@@ -82,7 +82,7 @@ class Outbox:
 
     @asynccontextmanager
     async def sending(self, publish: Publish) -> AsyncIterator[None]:
-        """Send what waits while the block runs, and at its end for at most `DRAIN_S` more; the rest waits on."""
+        """Send waiting turns while the block runs, and at its end for at most `DRAIN_S` more; others wait on."""
         self._publish = publish
         for user_id in tuple(self._by_user):
             self._begin(user_id)
@@ -119,7 +119,7 @@ class Outbox:
             del self._sending[user_id]
 
     async def _is_done(self, waiting: Waiting, publish: Publish) -> bool:
-        """Send a turn; return False where it is to be sent again."""
+        """Send a turn; return False if it has to be retried."""
         async with self._attempts:
             call = Call.within(waiting.caller, waiting.user_id, ATTEMPT_S, waiting.request_id)
             try:

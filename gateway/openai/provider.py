@@ -1,7 +1,7 @@
 """The provider behind the address, and its answers on their way to the caller.
 
-Guaranteed: the provider gets its own key and no other, and of the caller's header fields a few known ones; bytes of an
-answer pass as they come; a caller that hangs up ends the provider's work; no redirect is followed.
+Guaranteed: the provider gets only its own key, and a few known header fields of the caller; bytes of an answer pass as
+they come; a caller that hangs up ends the provider's work; no redirect is followed.
 """
 
 import asyncio
@@ -20,11 +20,10 @@ from gateway.service.failures import RETRY_AFTER_S, Refused
 log = logging.getLogger(__name__)
 
 TIMEOUT = httpx.Timeout(connect=10, read=600, write=60, pool=10)
-"""Seconds; `read` is between two bytes: models that reason are silent for minutes."""
+"""Timeouts in seconds; `read` is between two bytes: reasoning models are silent for minutes."""
 
 KEEP_ALIVE_S = 4.0
-"""Seconds that an idle connection stays open: the one that closes it must be this side, and servers close theirs after
-five."""
+"""Seconds that an idle connection stays open: this side must close first, and servers close theirs after five."""
 
 REQUEST_FIELDS = frozenset((b"accept", b"content-type", b"openai-beta", b"user-agent"))
 """Header fields of a caller that the provider gets."""
@@ -33,7 +32,7 @@ DROPPED_FIELDS = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
     b" upgrade set-cookie location alt-svc strict-transport-security www-authenticate x-request-id server date".split()
 )
-"""Header fields of an answer that are about the connection to the provider, or that a provider may not tell our
+"""Header fields of an answer that concern the connection to the provider, or that a provider may not set for our
 callers."""
 
 DROPPED_PREFIXES = (PREFIX.encode(), b"access-control-")
@@ -43,23 +42,23 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 class Passing:
-    """What happens while an answer passes; each method may be left as it is."""
+    """Callbacks while an answer passes; all are optional."""
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """The provider has begun an answer that is no error."""
+        """The provider has begun a successful answer."""
 
     def feed(self, piece: bytes) -> None:
         """Some bytes have come."""
 
     def end(self) -> None:
-        """The answer is whole."""
+        """The answer is complete."""
 
 
 class Provider:
     """Sends requests to the provider of the deployment."""
 
     def __init__(self, url: str | None, key: str | None = None, connections: int = 256) -> None:
-        """`url` ends before `/chat/completions`; None: there is no provider."""
+        """`url` ends before `/chat/completions`; None without a provider."""
         self._url = None if url is None else url.rstrip("/")
         self._headers = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
         self._connections = connections
@@ -69,7 +68,7 @@ class Provider:
     async def running(self) -> AsyncIterator[None]:
         """Keep connections while the block runs."""
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=KEEP_ALIVE_S)
-        # Its cookies would be those of one caller for all.
+        # Otherwise one caller's cookies would be shared by all.
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
         async with httpx.AsyncClient(timeout=TIMEOUT, limits=limits, cookies=no_cookies) as client:
             self._client = client
@@ -77,7 +76,7 @@ class Provider:
         self._client = None
 
     def require(self) -> None:
-        """Raise Refused, `unavailable`, where there is no provider."""
+        """Raise Refused, `unavailable`, without a provider."""
         if self._url is None:
             raise Refused("unavailable", "this gateway has no provider: its operator sets OPENAI_UPSTREAM")
 
@@ -121,7 +120,7 @@ class Relay(Response):
         self._passing = passing or Passing()
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        """Ask, and pass the answer on, until the caller hangs up. Raises Refused where there is no answer."""
+        """Ask, and pass the answer on, until the caller hangs up. Raises Refused without an answer."""
         relaying = asyncio.ensure_future(self._relay(send))
         leaving = asyncio.ensure_future(_hung_up(receive))
         try:
@@ -167,7 +166,7 @@ class Relay(Response):
 
 
 def _is_decoded(response: httpx.Response) -> bool:
-    """True for a compressed answer that passes as it was before; of another compression nothing is read."""
+    """True for a compression whose answer can be read as it passes; others are passed on unread."""
     return response.headers.get("content-encoding") in ("gzip", "deflate")
 
 

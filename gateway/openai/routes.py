@@ -1,6 +1,6 @@
-"""The routes under `/openai/v1`: OpenAI's interface before a provider, with memory.
+"""The routes under `/openai/v1`: OpenAI's interface in front of a provider, with memory.
 
-What this gateway refuses there has OpenAI's shape, which its clients show; what the provider answers passes as it is.
+Refusals of this gateway have OpenAI's shape, which its clients show; the provider's answers pass unchanged.
 """
 
 import json
@@ -34,14 +34,14 @@ log = logging.getLogger(__name__)
 PATH = "/openai/"
 
 OWN_TYPE = "urn:modestream:error:"
-"""How the `type` of a problem begins that is this gateway's own."""
+"""Prefix of the `type` of this gateway's own problems."""
 
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 COMPLETIONS, MODELS = "/chat/completions", "/models"
 
 ABOUT = {
-    "user": "Whose memories: of a key without a user of its own. Else the body's `user`.",
+    "user": "The memories' user, for a key without one. Default: the body's `user`.",
     "conversation": "The conversation's name. Else it is derived from its beginning.",
     "project": "The project to recall from and to store in.",
     "mode": "The mode to recall from and to store in.",
@@ -49,11 +49,11 @@ ABOUT = {
     "wait": "Seconds that memories may take: 1 without it.",
     "store": "`false`: nothing of this call becomes a memory.",
 }
-"""What the document says of the header fields."""
+"""Descriptions of the header fields in the document."""
 
 
 class StoredExchange(Passing):
-    """Makes turns of a question, once the provider answers, and of its answer, once that is whole.
+    """Makes turns of a question, once the provider answers, and of its complete answer.
 
     A caller that knows that it has all of an answer may hang up: it is stored before the last bytes go out.
     """
@@ -91,7 +91,7 @@ class StoredExchange(Passing):
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Go on after a defect of ours: it must not cost the call."""
+        """Continue after a defect of ours: it must not cost the call."""
         try:
             yield
         except Exception:
@@ -99,7 +99,7 @@ class StoredExchange(Passing):
 
 
 class OpenAiDoor:
-    """Its routes, and what runs as long as they are served."""
+    """Its routes, and a context for the time that they are served."""
 
     def __init__(self, service: MemoryService, provider: Provider, outbox: Outbox, meters: Meters) -> None:
         self._service = service
@@ -109,7 +109,7 @@ class OpenAiDoor:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep connections to the provider, and send turns that wait, while the block runs."""
+        """Keep connections to the provider, and send waiting turns, while the block runs."""
         async with self._provider.running(), self._outbox.sending(self._service.turns.publish):
             yield
 
@@ -124,7 +124,7 @@ def _routes(memory: ChatMemory, provider: Provider) -> APIRouter:
         caller = caller_of(request)
         user = caller.own_user or wishes.user or chat.user
         if user is None:
-            message = "name the user: this key has none of its own; the header x-modestream-user, or the body's `user`"
+            message = "name the user in the header x-modestream-user, or the body's `user`: this key has none"
             raise Refused("invalid_value", message, "user")
         exchange = Exchange(
             caller=caller,
@@ -244,7 +244,7 @@ class OpenAiErrors:
 
 
 def _rewritten(body: bytes) -> bytes | None:
-    """Return a problem in OpenAI's shape; None for what is no problem of ours."""
+    """Return a problem in OpenAI's shape; None if it is not one of ours."""
     try:
         told: Any = json.loads(body)
         if not told["type"].startswith(OWN_TYPE):

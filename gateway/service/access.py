@@ -1,6 +1,6 @@
 """Check a caller's grants before anything is written. Pure. The service checks again, by the principal.
 
-A refusal says nothing about what exists.
+A refusal reveals nothing about existing data.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Audit log: one line for each call that destroys, exports or replays data, over any transport.
 
-Enters: the call, what it does and to what. Leaves: a JSON object on the logger `AUDIT`, also where the call failed: a
-timeout may have destroyed all the same. Guaranteed: names, ids and counts; no text of a memory, no key.
+Enters: the call, its action and its target. Leaves: a JSON object on the logger `AUDIT`, even if the call failed: a
+timeout may still have destroyed data. Guaranteed: names, ids and counts; no text of a memory, no key.
 """
 
 import logging
@@ -21,10 +21,10 @@ AUDIT = "gateway.audit"
 """Name of the logger."""
 
 MAX_NAME_CHARS = 256
-"""Characters of a name in a line; longer ones are refused as names."""
+"""Maximum characters of a name in a line; longer ones are refused as names."""
 
 MAX_FILE_BYTES, MAX_FILES = 10_000_000, 20
-"""Bytes of one file of the log, some 30,000 lines, and number of rotated files."""
+"""Bytes of one file of the log, about 30,000 lines, and number of rotated files."""
 
 log = logging.getLogger(AUDIT)
 
@@ -45,7 +45,7 @@ class AuditFile(RotatingFileHandler):
 
 @contextmanager
 def audited(call: Call, action: str, scope: Mapping[str, Any], **what: Any) -> Iterator[dict[str, int]]:
-    """Log what the block does, at its end. It puts its counts into the dictionary that it gets."""
+    """Log the block's action, at its end. The block puts its counts into the yielded dictionary."""
     counts: dict[str, int] = {}
     outcome = "ended"
     try:

@@ -29,7 +29,7 @@ class Backend(Protocol):
         ...
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Send a record and wait until it is written, not for what comes of it."""
+        """Send a record and wait until it is written, but not for its effect."""
         ...
 
     async def partition_of(self, user_id: str) -> int:

@@ -1,6 +1,6 @@
 """Counts of each user, in memory, from the topic of boundaries; totals over all users.
 
-Enters: the records of that topic, tombstones included. Guaranteed: bounded; totals cost nothing to ask for.
+Enters: the records of that topic, tombstones included. Guaranteed: bounded memory; totals are kept up to date.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ MAX_BOUNDARIES = 200_000
 """Boundaries in memory; more are counted as `not_listed`, up to as many, and any Kafka tool can read them."""
 
 MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of their records together: 0.4 KB of a user with one mode, 17 KB of one with 256."""
+"""Bytes of their records together: 0.4 KB for a user with one mode, 17 KB for one with 256."""
 
 LAST = "\U0010ffff"
 """Sorts behind every text."""
@@ -44,10 +44,10 @@ class Boundaries:
         self._first_days: Counter[str] = Counter()
         self._changed = asyncio.Event()
         self.version = 0
-        """Grows with every change."""
+        """Version number, incremented by every change."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Take one record; what can't be read is ignored."""
+        """Take one record; an unreadable one is ignored."""
         try:
             self._put((key or b"").decode(), value)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -85,7 +85,7 @@ class Boundaries:
         return self._first_days
 
     async def changed_since(self, version: int) -> None:
-        """Return once the version is another one."""
+        """Return once the version has changed."""
         while self.version == version:
             await self._changed.wait()
 

@@ -1,11 +1,11 @@
-"""Token buckets by name: how often something may happen, with bursts. Bounded memory."""
+"""Token buckets by name: rate limits with bursts. Bounded memory."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 MAX_BUCKETS = 10_000
-"""Names that are remembered; the one that was used longest ago is forgotten first."""
+"""Maximum remembered names, least recently used first out."""
 
 
 class Buckets:
@@ -18,7 +18,7 @@ class Buckets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """Take one token of a name; return 0, or the seconds until there is one again."""
+        """Take one token of a name; return 0, or the seconds until the next one."""
         now = self._clock()
         left, at = self._left.pop(name, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
@@ -29,6 +29,6 @@ class Buckets:
         return wait_s
 
     def charge(self, name: str, count: int) -> None:
-        """Take tokens of a name whether they are there or not: the next `take` waits until they are."""
+        """Take tokens of a name even if they are not there: the next `take` waits until they are."""
         left, at = self._left.get(name, (self._burst, self._clock()))
         self._left[name] = (left - count, at)

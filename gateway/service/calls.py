@@ -1,4 +1,4 @@
-"""A call: the caller with its grants, the user that it is about, and the time that its answer may take."""
+"""A call: the caller with its grants, its user, and the time limit of its answer."""
 
 import time
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from gateway.service.failures import Refused, out_of_time
 from schemas.state.policies import Grant
 
 DEFAULT_WAIT_S = 10.0
-"""Seconds that an answer may take where the caller names no limit (docs/contract.md)."""
+"""Default seconds of an answer (docs/contract.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The sender of a call.
 
-    `principal` goes to the service with every request. `grants` are what the policy gives it; None: no policy, so
-    everything but operating, which without a policy needs `is_operator`. `own_user` is the only user that it may name;
-    None: any that its grants admit. `name` stands in logs and limits, and is never a key.
+    `principal` goes to the service with every request. `grants` are those of the policy; None: no policy, so everything
+    except operating, which then needs `is_operator`. `own_user` is the only user that it may name; None: any that its
+    grants admit. `name` is for logs and limits, and is never a key.
     """
 
     name: str = "anonymous"
@@ -41,7 +41,7 @@ class Call:
         return cls(caller, user_id, time.monotonic() + wait_s, request_id)
 
     def remaining_s(self) -> float:
-        """Return the seconds left. Raises Refused, `timeout`, if there are none."""
+        """Return the seconds left. Raises Refused, `timeout`, at 0."""
         remaining = self.deadline - time.monotonic()
         if remaining <= 0:
             raise out_of_time()
@@ -51,5 +51,5 @@ class Call:
 def own_user_of(caller: Caller) -> str:
     """Return the only user of a caller. Raises Refused, `invalid_value`, for one that may name several."""
     if caller.own_user is None:
-        raise Refused("invalid_value", "this key has no user of its own: name the user in the path", "user_id")
+        raise Refused("invalid_value", "this key has no user: name the user in the path", "user_id")
     return caller.own_user

@@ -2,9 +2,9 @@
 
 Enters: records of the topic of dead letters, and filters of a caller. Leaves: letters of users and projects that the
 caller may read; originals on their topics again, for callers that may manage these. Guaranteed: a letter has a user
-only where the value itself names it and the key does not name another one, so that nothing is shown to a user whose
-name a sender wrote on it; letters without a certain user are shown to callers that may read everything, and to no
-other; a letter is published again at most once while this gateway runs.
+only if the value itself names it and the key does not name another one, so that nothing is shown to a user whose name a
+sender wrote on it; letters without a certain user are shown only to callers that may read everything; a letter is
+published again at most once while this gateway runs.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ from schemas.scopes import ANY_VALUE
 from schemas.state.policies import Permission
 
 OURS = "dead_letter_"
-"""The beginning of the headers that the worker adds (docs/contract.md)."""
+"""Prefix of the headers that the worker adds (docs/contract.md)."""
 
 REPLAYED_FROM = "replayed_from"
 """Header of a record that was published again: partition and offset of its dead letter."""
 
 REPLACED_HEADERS = (PRINCIPAL_HEADER, REPLAYED_FROM)
-"""Headers of the first record that are not its replay's."""
+"""Headers of the first record that a replay does not have."""
 
 REPLAYABLE = ("turns", "retrieve", "commands", "consolidate")
-"""Topics that clients write to. The others are the worker's own: an old event there could undo what came later."""
+"""Topics that clients write to. The others are the worker's own: an old event there could undo later ones."""
 
 PREVIEW_CHARS = 1_000
-"""Characters of a value in memory; the rest is read from the log on demand."""
+"""Maximum characters of a value in memory; the rest is read from the log on demand."""
 
 EXCERPT_CHARS = 90
-"""Characters of an excerpt: a line of a table."""
+"""Maximum characters of an excerpt: a line of a table."""
 
 MAX_REASON_CHARS = 500
-"""Characters of a reason: the service's own sentences are shorter."""
+"""Maximum characters of a reason: the service's own sentences are shorter."""
 
 
 class LetterPosition(NamedTuple):
@@ -74,10 +74,8 @@ class LetterPosition(NamedTuple):
 class DeadLetter:
     """One letter. `topic` has no prefix, `partition` and `offset` are those of the original; `at` is ISO 8601.
 
-    `excerpt` is the text of a turn, the name of a command, else the beginning of the value.
-
-    `user` and `project` are None where the value does not name them; `cut_from` is the original length in bytes of a
-    value that the log has cut.
+    `excerpt` is the text of a turn, the name of a command, else the beginning of the value. `user` and `project` are
+    None if the value does not name them; `cut_from` is the original length in bytes of a value cut by the log.
     """
 
     position: LetterPosition
@@ -147,8 +145,8 @@ def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = US
 def replay_of(record: Record, topic_prefix: str, principal: str | None) -> Outgoing:
     """Return the original of a letter's record: same bytes and key, our headers replaced by the position of the letter.
 
-    It acts as `principal`, the one of the replay's caller, whose grants count: the first one's header is a claim.
-    A turn keeps about its time, which counts where it names none itself.
+    It acts as `principal`, that of the replay's caller, whose grants count: the first record's header is only a claim.
+    A turn keeps approximately its time, which counts if it names none itself.
     """
     topic = (record.header(OURS + "topic") or b"").decode(errors="replace")
     headers = [
@@ -163,7 +161,7 @@ def replay_of(record: Record, topic_prefix: str, principal: str | None) -> Outgo
 
 
 def shown(data: bytes, chars: int) -> str:
-    """Return bytes as text, at most `chars` characters; what is no UTF-8 shows as replacement characters."""
+    """Return bytes as text, at most `chars` characters; invalid UTF-8 shows as replacement characters."""
     return data[: 4 * chars].decode(errors="replace")[:chars]
 
 
@@ -172,7 +170,7 @@ def _text(record: Record, name: str) -> str:
 
 
 def _owner(record: Record, message: dict[str, Any], boundary: BoundaryFields) -> tuple[str | None, str | None]:
-    """Return user and project that the value names; the project is None for several of them."""
+    """Return user and project that the value names; the project is None for several."""
     scope = message.get("scope")
     if not isinstance(scope, dict) or not all(isinstance(scope.get(field), str) for field in boundary):
         return None, None
@@ -183,7 +181,7 @@ def _owner(record: Record, message: dict[str, Any], boundary: BoundaryFields) ->
 
 
 MAX_LETTERS = 10_000
-"""Letters in memory, some 20 MB; earlier ones are in the log, for any Kafka tool."""
+"""Letters in memory, about 20 MB; earlier ones are in the log, for any Kafka tool."""
 
 
 class DeadLetterList:
@@ -214,7 +212,7 @@ class DeadLetterList:
                 del self._replayed[dropped.replayed_from]
 
     def find(self, position: LetterPosition) -> DeadLetter | None:
-        """Return the letter at a position; None for one that is not in the list."""
+        """Return the letter at a position; None if it is not in the list."""
         return self._letters.get(position)
 
     def newest(self, before: tuple[int, LetterPosition] | None = None) -> Iterator[DeadLetter]:
@@ -231,12 +229,12 @@ class DeadLetterList:
         return position in self._replayed
 
     def came_back(self, position: LetterPosition) -> LetterPosition | None:
-        """Return the position of the letter that a letter became after it was published again; None for none."""
+        """Return the position of the letter that a republished letter became; None without one."""
         return self._replayed.get(position)
 
 
 REPLAY_BATCH = 100
-"""Records that are published before the time left is looked at: some tens of milliseconds."""
+"""Records published between checks of the time left: some tens of milliseconds."""
 
 
 class DeadLetterTopic(Protocol):
@@ -245,7 +243,7 @@ class DeadLetterTopic(Protocol):
     topic_prefix: str
 
     async def begin(self) -> None:
-        """Follow the topic, if that was not begun; return once all that was there is in the list."""
+        """Follow the topic, if not yet started; return once all existing letters are in the list."""
 
     def read(self, positions: Sequence[LetterPosition]) -> AsyncGenerator[Record]:
         """Yield the whole records at these positions, without those that are gone."""
@@ -273,7 +271,7 @@ class NoDeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters; None admits any value. `until` is the order of the newest one."""
+    """Filter of letters; None admits any value. `until` is the order of the newest one."""
 
     user: str | None = None
     code: str | None = None
@@ -281,7 +279,7 @@ class LetterFilter:
     until: tuple[int, LetterPosition] | None = None
 
     def admits(self, letter: DeadLetter) -> bool:
-        """True for a letter that passes."""
+        """True for a matching letter."""
         fields = ((self.user, letter.user), (self.code, letter.code), (self.topic, letter.topic))
         return all(wanted is None or wanted == value for wanted, value in fields) and (
             self.until is None or letter.order <= self.until
@@ -357,7 +355,7 @@ class DeadLetters:
         return self._letters.is_replayed(letter.position)
 
     def came_back(self, letter: DeadLetter) -> LetterPosition | None:
-        """Return the letter as which it came back."""
+        """Return the letter that it became."""
         return self._letters.came_back(letter.position)
 
     def obstacle(self, caller: Caller, letter: DeadLetter) -> str | None:
@@ -396,9 +394,10 @@ class DeadLetters:
 
     async def _publish(self, batch: Sequence[Record], principal: str | None) -> int:
         prefix = self._topic.topic_prefix
-        # Read again, so checked again: what is published is what is in the log.
+        # Read again, so checked again: the log's record is the one published.
         sound = [record for record in batch if read_letter(record, prefix).obstacle is None]
-        # Before it is written: cut off in between, a letter may be written, and a second time would be a second copy.
+        # Marked before it is written: if interrupted in between, a letter may be written, and a second time would be a
+        # second copy.
         for record in sound:
             self._letters.mark_replayed(LetterPosition(record.partition, record.offset))
         await self._topic.publish([replay_of(record, prefix, principal) for record in sound])
@@ -416,7 +415,7 @@ class DeadLetters:
 
 
 def _may(caller: Caller, letter: DeadLetter, permission: Permission) -> bool:
-    """True if the caller may do this with a letter; one of no certain user needs a grant for everything."""
+    """True if the caller may do this with a letter; one without a certain user needs a grant for everything."""
     if letter.user is None:
         return may_everywhere(caller, permission)
     return may_in_project(caller, letter.user, letter.project, permission)

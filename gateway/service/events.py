@@ -1,11 +1,11 @@
-"""Events: what happened to memories, read from the service's internal events and fanned out to listeners by user.
+"""Events of memories, read from the service's internal events and fanned out to listeners by user.
 
 Enters: records of `remembered`, `embedded`, `changes`, `consolidated`. Leaves: `Event`s of a user, for callers that may
-read their project. Guaranteed: at least one event for each thing that happened; no text of a memory; bounded memory.
+read their project. Guaranteed: at least one event for each change; no text of a memory; bounded memory.
 
-An event's id holds the partition of the user and, for each followed topic, the offset up to which it was read. It is
-resumed by sending all buffered events of the user behind these offsets; where some may be gone, the listener gets
-`reset`: load again. A listener that reads too slowly gets `reset` too, and its stream ends.
+An event's id holds the partition of the user and, for each followed topic, the offset read so far. To resume, all
+buffered events of the user behind these offsets are sent; if some may be gone, the listener gets `reset`: load again. A
+listener that reads too slowly gets `reset` too, and its stream ends.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ TOPICS = ("remembered", "embedded", "changes", "consolidated")
 """The topics of internal events, in the order of the offsets in an event's id."""
 
 MAX_MEMORIES = 50_000
-"""Memories whose last project, mode and version are remembered, some 15 MB, to tell a move from a new memory."""
+"""Memories whose last project, mode and version are remembered, about 15 MB, to tell a move from a new memory."""
 
 MAX_MOVES = 1_000
 """Moves by commands, remembered until their memories are published again."""
 
 MOVE_MS = 60_000
-"""Milliseconds within which a memory that is published again was moved by an earlier command."""
+"""Milliseconds within which a republished memory counts as moved by an earlier command."""
 
 ANY_MEMORY = "*"
 """In a move: all memories of a mode."""
 
 MAX_BUFFERED = 20_000
-"""Events for listeners that come back, some 10 MB."""
+"""Events for listeners that reconnect, about 10 MB."""
 
 MAX_WAITING = 1_000
-"""Events that wait for one listener."""
+"""Maximum events waiting for one listener."""
 
 EVENT_ID = re.compile(r"(\d{1,9})((?:-\d{1,18})+)\Z")
 
 
 class Event(NamedTuple):
-    """One thing that happened to one memory; an unknown field is None."""
+    """One change of one memory; an unknown field is None."""
 
     type: EventType
     memory_id: str
@@ -78,7 +78,7 @@ class EventReader:
         self._moves: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def read(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> list[tuple[str, Event]]:
-        """Return boundary and event for each thing in a record; none for an unreadable one."""
+        """Return boundary and event for each change in a record; none for an unreadable one."""
         try:
             return list(self._events((key or b"").decode(), from_json(value or b""), timestamp_ms))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -102,7 +102,7 @@ class EventReader:
                 self._note_move(boundary, record, at_ms)
 
     def _remembered(self, memory: Json, at_ms: int) -> tuple[str, Event]:
-        """Tell a new or edited memory from one that was moved or superseded; a recovery repeats the former."""
+        """Tell a new or edited memory from a moved or superseded one; a recovery repeats the former."""
         memory_id, mode, boundary = memory["memory_id"], memory["mode"], memory["boundary"]
         before = self._memories.get(memory_id)
         if before and before.mode:
@@ -128,7 +128,7 @@ class EventReader:
     def _of(
         self, kind: EventType, boundary: str, memory_id: str, at_ms: int, *, mode: str | None = None
     ) -> Iterator[tuple[str, Event]]:
-        """Yield the event; none where neither the record nor an earlier one names the boundary."""
+        """Yield the event, unless neither the record nor an earlier one names the boundary."""
         memory = self._memories.get(memory_id, _MemoryState(boundary))
         if boundary or memory.boundary:
             at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -137,7 +137,7 @@ class EventReader:
 
 
 class Sent(NamedTuple):
-    """What a listener gets: an id to resume from, and an event. `opened` is the first, `reset` says: load again."""
+    """Message to a listener: an id to resume from, and an event. `opened` is the first, `reset` says: load again."""
 
     id: str
     event: Event | Literal["opened", "reset"]
@@ -164,7 +164,7 @@ class Feed:
         self._listeners: dict[str, set[asyncio.Queue[Sent | None]]] = {}
 
     def begin(self, starts: Mapping[tuple[str, int], int]) -> None:
-        """Take the offsets of the first records to come; all that was buffered may have a gap behind it."""
+        """Take the next offsets of each partition; everything buffered may have a gap behind it."""
         self._buffer.clear()
         for (topic, partition), offset in starts.items():
             number = TOPICS.index(topic)
@@ -231,7 +231,7 @@ class Feed:
             if not queue.full():
                 queue.put_nowait(new.sent)
                 continue
-            # Too slow: what waits is dropped, so that the listener reads the end, and a reset, next.
+            # Too slow: waiting messages are dropped, so that the listener reads the end, and a reset, next.
             while not queue.empty():
                 queue.get_nowait()
             queue.put_nowait(None)
@@ -242,7 +242,7 @@ class Feed:
 
 
 async def already_begun() -> None:
-    """Return at once: the feed reads already."""
+    """Return at once: the feed already reads."""
 
 
 class EventStreams:

@@ -10,14 +10,14 @@ from schemas.failures import ErrorCode
 RefusalCode = Literal[ErrorCode, "unauthenticated", "method_not_allowed", "too_many_requests", "timeout", "misdirected"]
 
 RETRY_AFTER_S = 2
-"""Seconds after which an outage may be over: a worker or broker that is started again answers within a few."""
+"""Seconds after which an outage may be over: a restarted worker or broker answers within a few."""
 
 
 class Refused(Exception):
     """A call that failed: `code` of the contract, `message` for the caller, `field` as the caller named it.
 
     `retry_after_s` is set where the same call may succeed later. `names_resource`: the value at fault is the name of
-    what the call is about, such as a mode in a path.
+    the call's resource, such as a mode in a path.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ def unavailable() -> Refused:
 
 
 def out_of_time(*, writes: bool = False) -> Refused:
-    """Return the error of a call without an answer in time; `writes`: it may take effect all the same."""
+    """Return the error of a call without an answer in time; `writes`: it may still take effect."""
     message = "no answer in time; the request can be sent again"
     if writes:
-        message = "no answer in time: what was written may be stored all the same; send it again with the same turn_id"
+        message = "no answer in time: the write may still have been stored; send it again with the same turn_id"
     return Refused("timeout", message, retry_after_s=RETRY_AFTER_S)
 
 

@@ -1,9 +1,9 @@
-"""Imports: an export is spooled to disk, read in a process of its own, and published turn by turn.
+"""Imports: an export is spooled to disk, read in its own process, and published turn by turn.
 
-Enters: a call, what is imported, and the pieces of a file. Leaves: the id of a job, about which any gateway can be
-asked, since the worker is told every few seconds how far it is. Guaranteed: a body that is not of its format is refused
-before anything is stored; what a file costs, in memory, time and disk, is bounded, and borne by its sender; a gateway
-with a folder for exports goes on after a restart where it was, and counts nothing twice but what was under way.
+Enters: a call, the options of an import, and the pieces of a file. Leaves: the id of a job that any gateway can report,
+since the worker gets the progress every few seconds. Guaranteed: a body of another format is refused before anything is
+stored; a file's cost in memory, time and disk is bounded, and borne by its sender; a gateway with a folder for exports
+continues after a restart where it was, and counts only turns in flight twice.
 """
 
 import asyncio
@@ -49,33 +49,33 @@ MAX_EXPORT_BYTES = 256 * 1024 * 1024
 """Bytes of an export (docs/contract.md)."""
 
 MAX_SPOOLED_BYTES, MAX_SPOOLED_OF_SENDER = 16 * MAX_EXPORT_BYTES, 4 * MAX_EXPORT_BYTES
-"""Bytes of exports on disk: in all, and of one caller."""
+"""Maximum bytes of exports on disk: in total, and of one caller."""
 
 MAX_IMPORTS, MAX_IMPORTS_OF_SENDER = 256, 32
-"""Imports that are taken, run or wait: in all, and of one caller. Each holds a file open, and is reported about."""
+"""Maximum imports accepted, running or waiting: in total, and of one caller. Each holds a file open and is reported."""
 
 PIECE_BYTES = 1024 * 1024
-"""Bytes that are written to disk at once."""
+"""Bytes written to disk at once."""
 
 AT_ONCE, AT_ONCE_OF_SENDER, AT_ONCE_OF_USER = 8, 6, 3
-"""Imports that run at the same time, in all, of one caller, and of one user; further ones wait."""
+"""Concurrent imports, in total, of one caller, and of one user; further ones wait."""
 
 ENTRIES_AT_A_STRETCH = 50
-"""Entries that are taken before other calls are served again."""
+"""Entries read before other calls are served again."""
 
 LOOK_S, LOOKS_AT_ONCE = 30.0, 8
-"""Seconds until a file is known to be of its format, and files that are looked at together."""
+"""Time limit of checking a file's format, in seconds, and files checked at once."""
 
 TURN_S, REPORT_S = 60.0, 20.0
 """Seconds of one attempt to store a turn, and to report."""
 
 REPORT_EVERY_S = (0.3, 0.6, 1.0, 2.0)
-"""Pauses before the first reports; the last one holds from then on."""
+"""Pauses before the first reports; the last one repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is imported. `scope` has what the request names of it, without the user."""
+    """Options of an import. `scope` has the fields named by the request, without the user."""
 
     format: str
     scope: Json = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Asked:
         return self.format == "jsonl" and PROJECT not in self.scope
 
     def check(self) -> None:
-        """Raise Refused, `invalid_value`, for a format, a zone or a rule that is none."""
+        """Raise Refused, `invalid_value`, for an invalid format, zone or rule."""
         if self.format not in FORMATS:
             raise Refused("invalid_value", f"give a format: {', '.join(FORMATS)}", "format")
         for name, read in (("zone", lambda: zone_of(self.zone)), ("mode_for", lambda: ModesFor(self.mode_for))):
@@ -101,7 +101,7 @@ class Asked:
 
 @dataclass(slots=True)
 class _Job:
-    """An import on disk: its file, its caller, and how far it is."""
+    """An import on disk: its file, its caller, and its progress."""
 
     folder: Path
     job_id: str
@@ -122,7 +122,7 @@ class _Job:
         return Call.within(self.caller, self.user_id, wait_s, self.request_id)
 
     def save(self) -> None:
-        """Write how far it is, at once or not at all."""
+        """Write the progress atomically."""
         grants = self.caller.grants
         caller = {
             "name": self.caller.name,
@@ -139,7 +139,7 @@ class _Job:
 
     @classmethod
     def saved_in(cls, folder: Path) -> "_Job":
-        """Read an import that was interrupted. Raises OSError, ValueError, KeyError or TypeError."""
+        """Read an interrupted import. Raises OSError, ValueError, KeyError or TypeError."""
         state = from_json((folder / "job.json").read_bytes())
         caller, asked = state["caller"], state["asked"]
         grants = caller.pop("grants")
@@ -157,7 +157,7 @@ class Imports:
     """Imports of this gateway. `running` is entered as long as it serves."""
 
     def __init__(self, turns: Turns, operations: Operations, scope: type[Scope], folder: Path | None = None) -> None:
-        """Without a `folder` exports lie in a temporary one, and nothing goes on after a restart."""
+        """Without a `folder` exports are in a temporary one, and nothing continues after a restart."""
         self._turns = turns
         self._operations = operations
         self._records = {"turn.v1": bind_scope(TurnRecord, scope)}
@@ -170,11 +170,11 @@ class Imports:
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._turns_of: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
-        """Of users and of callers, as long as one of their imports needs it."""
+        """Locks of users and of callers, while one of their imports needs them."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Go on with what an earlier gateway was importing; leave to a later one what is not done at the end."""
+        """Continue an earlier gateway's imports; at the end leave unfinished ones to a later one."""
         try:
             for folder in sorted(self._folder.iterdir()) if self._folder is not None and self._folder.is_dir() else ():
                 self._resume(folder)
@@ -187,7 +187,7 @@ class Imports:
                 shutil.rmtree(self._own_folder, ignore_errors=True)
 
     async def begin(self, call: Call, asked: Asked, pieces: AsyncIterable[bytes]) -> tuple[str, Json]:
-        """Take a file, and begin to import it; return the id of the job, and its counts. Raises Refused."""
+        """Take a file, and start to import it; return the id of the job, and its counts. Raises Refused."""
         asked.check()
         if self._jobs[call.caller.name] >= MAX_IMPORTS_OF_SENDER or self._jobs.total() >= MAX_IMPORTS:
             raise _too_many()
@@ -252,7 +252,7 @@ class Imports:
         job.size += size
 
     async def _look(self, job: _Job) -> None:
-        """Raise Refused, `invalid_value`, for a file that is not of its format."""
+        """Raise Refused, `invalid_value`, for a file of another format."""
         try:
             async with self._looks, asyncio.timeout(LOOK_S), _lines_of(job) as lines:
                 first = await anext(lines, None)
@@ -319,7 +319,7 @@ class Imports:
         self._remove(job, lock)
 
     async def _publish(self, job: _Job) -> Json:
-        """Publish the entries; return how the report of the end says so."""
+        """Publish the entries; return the fields of the final report."""
         modes = ModesFor(job.asked.mode_for, job.asked.mode)
 
         async def entries() -> AsyncGenerator[Entry]:
@@ -352,7 +352,7 @@ class Imports:
         turn = {name: value for name, value in turn.items() if name != "scope"}
         call = job.call(TURN_S)
         try:
-            # Checked here, so that a broken message is no dead letter.
+            # Checked here, so that a broken message does not become a dead letter.
             checked = {**scope, **dict.fromkeys(self._boundary, "checked")}
             decode(to_json(build_record("turn.v1", **{**turn, "scope": checked})), self._records)
             stored = await self._turns.add(call, Turn(scope, turn))
@@ -373,20 +373,20 @@ class Imports:
         while True:
             pause_s = next(pauses, pause_s)
             await asyncio.sleep(pause_s)
-            # Also where nothing has changed: it says that the import goes on.
+            # Even without changes: it shows that the import continues.
             with suppress(OSError):
-                # A full disk ends no import.
+                # A full disk does not end an import.
                 job.save()
             with suppress(Refused):
                 await self._report(job)
 
     async def _report(self, job: _Job, **end: Any) -> None:
-        """Tell the worker how far an import is. Raises Refused."""
+        """Report an import's progress to the worker. Raises Refused."""
         fields = {"job_id": job.job_id, **job.tally.counts(), "all_projects": job.asked.spans_projects, **end}
         await self._operations.run(REPORT_IMPORT, job.call(REPORT_S), job.asked.scope, fields)
 
     async def _report_end(self, job: _Job, outcome: Json) -> None:
-        """Tell the worker how an import has ended, as soon as it listens."""
+        """Report an import's end to the worker, as soon as it answers."""
         pause_s = 1.0
         while True:
             try:
@@ -424,7 +424,7 @@ def _locked(folder: Path) -> int | None:
 
 @asynccontextmanager
 async def _lines_of(job: _Job) -> AsyncGenerator[AsyncGenerator[Mapping[str, Any]]]:
-    """Read the file in a process of its own; it ends with the block."""
+    """Read the file in its own process; it ends with the block."""
     command = [sys.executable, "-m", "modestream_client.imports", job.asked.format, str(job.file)]
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -443,7 +443,7 @@ async def _lines_of(job: _Job) -> AsyncGenerator[AsyncGenerator[Mapping[str, Any
             yield from_json(line)
             taken += 1
             if taken % ENTRIES_AT_A_STRETCH == 0:
-                # What lies in the buffer is read without a pause.
+                # Buffered data is read without a pause.
                 await asyncio.sleep(0)
 
     try:

@@ -1,7 +1,7 @@
-"""One memory, many memories, or what is to be forgotten: show, move, edit, correct, filter, forget.
+"""One memory, many memories, or forgetting: show, move, edit, correct, filter, forget.
 
-A memory of another user is not found, as one that does not exist. In a selection the
-failure of one memory costs the others nothing, and is reported; a bounded number is under way at once.
+Another user's memory is not found, like one that does not exist. In a selection the failure of one memory does not
+affect the others, and is reported; a bounded number is in flight at once.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ MAX_PROJECTS = 500
 """Projects whose memories are moved when no project is named: one page of a list."""
 
 MAX_MOVED = 20_000
-"""Memories of one call of `move_all`: the points of a whole map, 40 commands."""
+"""Maximum memories of one call of `move_all`: the points of a whole map, 40 commands."""
 
 REPEATED = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "importance", "resources", "metadata")
 """Fields of a record that its next version repeats."""
 
 
 MAX_SELECTED = MAX_MOVED_MEMORIES
-"""Memories of one selection: as many as one command moves."""
+"""Maximum memories of one selection: as many as one command moves."""
 
 AT_ONCE = 8
-"""Commands at the same time: forgetting 500 takes some seconds, and other callers are answered in between."""
+"""Concurrent commands: forgetting 500 takes a few seconds, and other callers are answered in between."""
 
 
 class Selected(NamedTuple):
@@ -58,7 +58,7 @@ class Outcome:
 
 
 class Memories:
-    """Commands on memories. `scope` has the project, or nothing: then it is any of the user."""
+    """Commands on memories. `scope` has the project, or nothing for any project of the user."""
 
     def __init__(self, requests: CheckedRequests, turns: Turns, scope: type[Scope]) -> None:
         """`scope` is the deployment's scope model."""
@@ -73,7 +73,7 @@ class Memories:
         if isinstance(scope.get(PROJECT), str) and scope[PROJECT] != ANY_VALUE:
             return await self._get(call, scope, memory_id)
         require_scope(call.caller, call.user_id, {PROJECT: ANY_VALUE, **scope}, "read")
-        # The service finds it by its id, among what the sender may read: the project of the command is any of those.
+        # The service finds it by its id, in all projects that the sender may read: the command may name any of those.
         where = {**self._any_scope, PROJECT: readable_project(call.caller, call.user_id)}
         record = await self._command(rows.GET_MEMORY, call, where, {"memory_id": memory_id, "any_project": True})
         for name, wanted in scope.items():
@@ -87,7 +87,7 @@ class Memories:
     async def change(
         self, operation: Operation[Any], call: Call, scope: Json, memory_id: str, fields: Mapping[str, Any]
     ) -> Json:
-        """Carry out a command on one memory, such as `set_memory_mode`; return its record."""
+        """Execute a command on one memory, such as `set_memory_mode`; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
         await self._command(operation, call, where, {"memory_id": memory_id, **fields})
         return await self._get(call, where, memory_id)
@@ -95,8 +95,8 @@ class Memories:
     async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
         """Move memories, by project (`*`: any of the user), to another mode; return `{"moved": n}`.
 
-        Ids that are not in their project are skipped. Commands go out one after the other: an error, such as that of a
-        call out of time, leaves those before it done, and the same call again does the rest.
+        Ids that are not in their project are skipped. Commands go out one after the other: an error, such as a timeout,
+        leaves those before it done, and repeating the call does the rest.
         """
         if (asked := sum(map(len, by_project.values()))) > MAX_MOVED:
             raise Refused("too_large", f"{asked} memories are too many at once: {MAX_MOVED} can be moved", "memory_ids")
@@ -117,7 +117,7 @@ class Memories:
         record = await self.get(call, scope, memory_id)
         if record.get("turn_id") is None:
             raise Refused(
-                "invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text"
+                "invalid_value", "only a turn has an editable text; edit the turns that it derives from", "text"
             )
         fields = {name: record[name] for name in REPEATED if record.get(name) is not None}
         stored = await self._turns.add(call, Turn(self._others(record["scope"]), {**fields, "content": text}))
@@ -125,7 +125,7 @@ class Memories:
         return {**edited, "read_after": stored.body["read_after"]}
 
     async def forget(self, call: Call, scope: Json, memory_id: str) -> Json:
-        """Forget a memory and what derives from it; return `{"forgotten": n}`, 0 for an unknown memory."""
+        """Forget a memory and its derived data; return `{"forgotten": n}`, 0 for an unknown memory."""
         try:
             where = (await self.get(call, scope, memory_id))["scope"]
         except Refused as refused:
@@ -152,7 +152,7 @@ class Memories:
         return await _settled([(move(dict(scope), ids), len(ids)) for scope, ids in by_scope.items()])
 
     async def forget_selected(self, call: Call, selected: Sequence[Selected]) -> Outcome:
-        """Forget memories and what derives from them, which `count` includes. Raises Refused if none could be."""
+        """Forget memories and their derived data, which `count` includes. Raises Refused if none could be."""
         _require_bounded(selected)
         distinct = dict.fromkeys((memory.memory_id, tuple(sorted(memory.scope.items()))) for memory in selected)
 
@@ -172,7 +172,7 @@ class Memories:
         return result
 
     async def _scopes_of(self, call: Call, project: str) -> list[Json]:
-        """Return the scopes of a project, the default one first: one where the deployment has no fields besides."""
+        """Return the scopes of a project, the default first: just one if the deployment has no further fields."""
         if self._scope_fields == {PROJECT} and project != ANY_VALUE:
             return [{PROJECT: project}]
         asked = {**dict.fromkeys(self._scope_fields, ANY_VALUE), PROJECT: project}
@@ -204,7 +204,7 @@ def _require_bounded(selected: Sequence[Selected]) -> None:
 
 
 async def _settled(commands: Sequence[tuple[Awaitable[int], int]]) -> Outcome:
-    """Carry out commands, each about a number of memories. Raises the first refusal if all were refused."""
+    """Execute commands, each about a number of memories. Raises the first refusal if all were refused."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def carried_out(command: Awaitable[int]) -> int | Refused:

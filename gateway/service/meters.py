@@ -14,17 +14,17 @@ SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60
 """Upper bounds of the buckets of durations; a caller may wait 60 s."""
 
 TOPICS = ("turns", "retrieve", "commands", "consolidate")
-"""Where the gateway writes to."""
+"""Topics that the gateway writes to."""
 
 LIMITS = (
     *("reads", "writes", "streams_per_key", "open_streams", "in_flight", "in_flight_per_key", "in_flight_per_address"),
     *("connections", "connections_closed", "header_bytes", "header_seconds", "body_seconds", "body_bytes"),
     "body_bytes_per_sender",
 )
-"""What refuses a request, or closes a connection that waits for its caller."""
+"""Limits that refuse a request, or close a waiting connection."""
 
 FAILURES = ("timeout", "not_written", "unreachable", "closed", "internal", "unavailable")
-"""How a round trip fails."""
+"""Failures of a round trip."""
 
 
 class Meters:
@@ -90,13 +90,13 @@ class Meters:
             self.openai_memory.labels(memory)
         for limit in LIMITS:
             self.limited.labels(limit)
-        # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.
+        # With 0 from the start: Prometheus sees no increase in a series that begins with 1.
         for topic, failure in product(TOPICS, FAILURES):
             self._service_failures.labels(topic, failure)
 
     @contextmanager
     def round_trip(self, topic: str) -> Iterator[None]:
-        """Time what the block sends to a topic, and count its failure."""
+        """Time the block's request to a topic, and count its failure."""
         began = time.perf_counter()
         try:
             yield
@@ -109,7 +109,7 @@ class Meters:
 
 
 def _failure_of(error: MemoryClientError) -> str | None:
-    """Return the name of a failed round trip; None where the service has answered, if with a refusal."""
+    """Return the name of a failed round trip; None if the service has answered, even with a refusal."""
     if isinstance(error, MemoryServiceError):
         return error.code if error.code in ("internal", "unavailable") else None
     if isinstance(error, MemoryTimeout):

@@ -1,4 +1,4 @@
-"""Carry out the operations of the table: questions, commands, and long work that may be asked about later.
+"""Execute the operations of the table: questions, commands, and long work with a later answer.
 
 A job's id is its kind, and the position of its request in its topic: known as soon as the request is written.
 """
@@ -25,13 +25,13 @@ AUDITED: Mapping[str, Mapping[str, str]] = {
     "edit_pipeline": {},
     "rollback_pipeline": {"revision": "revision"},
 }
-"""Operations that the audit log has lines of: the argument behind each name in a line."""
+"""Operations in the audit log: the argument behind each name in a line."""
 
 SILENT_S = 60.0
-"""Seconds without a report after which an import is taken for interrupted: one comes every two."""
+"""Seconds without a report after which an import counts as interrupted: one comes every two."""
 
 AUDITED_COUNTS = ("forgotten", "moved")
-"""Counts of results that stand in those lines."""
+"""Counts of results in those lines."""
 
 
 class Operations:
@@ -73,17 +73,17 @@ class Operations:
         return f"{operation.name}-{written.partition}-{written.offset}"
 
     async def result(self, call: Call, job_id: str) -> tuple[bool, Json]:
-        """Return True and what long work answers; while it runs False and its counts, if it has any.
+        """Return True and the answer of long work; while it runs False and its counts, if it has any.
 
-        Raises Refused as it would have, and `unavailable` for an import of which nothing is heard any more.
+        Raises its own Refused, and `unavailable` for an import that no longer reports.
         """
         job = (await self._requests.ask(GET_JOB, call, {}, {"job_id": job_id})).result
         if job["state"] == "running":
             heard_ms = job.get("reported_at_ms")
             if heard_ms is not None and time.time() - heard_ms / 1000 > SILENT_S:
                 message = (
-                    "nothing is heard of this import any more: it goes on when the gateway that runs it is back; or"
-                    " send the export again, and nothing is stored twice"
+                    "this import no longer reports: it continues when its gateway is back; or send the export again,"
+                    " nothing is stored twice"
                 )
                 raise Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
             return False, job.get("progress") or {}
@@ -100,14 +100,14 @@ class Operations:
         try:
             result = result_of(await self._requests.ask(operation, call, scope, fields))
         except Refused as refused:
-            # A mode of the path that is not declared is a resource that is not there.
+            # An undeclared mode in a path is a missing resource.
             names = operation.http.names if operation.http else ()
             refused.names_resource = refused.code == "unknown_mode" and refused.field in names
             raise
         return FOR_CALLERS[operation.name](result) if operation.name in FOR_CALLERS else result
 
     async def _offset_of(self, call: Call, position: object) -> int | None:
-        """Return the offset to read after, None for none. Raises Refused for a position of another user's writes."""
+        """Return the offset to read after, if any. Raises Refused for a position of another user's writes."""
         if position is None:
             return None
         try:
@@ -120,7 +120,7 @@ class Operations:
 
 
 def _health_for_callers(health: Json) -> Json:
-    """Cut what names topics and addresses: lag is by the last word of a topic."""
+    """Remove names of topics and addresses: lag is by the last word of a topic."""
     shown = {name: value for name, value in health.items() if name != "service"}
     if isinstance(state := health.get("vector_index"), str):
         shown["vector_index"] = state.partition(":")[0]
@@ -142,4 +142,4 @@ def _runs_for_callers(listed: Json) -> Json:
 
 
 FOR_CALLERS: Mapping[str, Callable[[Json], Json]] = {"health": _health_for_callers, "list_runs": _runs_for_callers}
-"""Results that name what callers of the gateway must not see."""
+"""Results that name things hidden from callers of the gateway."""

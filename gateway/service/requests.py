@@ -42,20 +42,20 @@ def warnings_of(reply: Reply) -> list[Json]:
 log = logging.getLogger(__name__)
 
 INTERNAL_CODES = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
-"""Codes of a service that does not understand this gateway, or failed: the caller can do nothing about them."""
+"""Codes of a service that does not understand this gateway, or failed: the caller can't do anything about them."""
 
 MODEL_FIELD = "profile"
-"""The field of errors that are a language model's."""
+"""The field of errors of a language model."""
 
 FIELD_PREFIXES = ("scope.", "arguments.")
-"""What the service's fields have before the name that the caller used."""
+"""Prefixes of the service's fields before the caller's name for them."""
 
 
 class CheckedRequests:
-    """Sends what the caller's grants cover."""
+    """Sends requests that the caller's grants cover."""
 
     def __init__(self, backend: Backend, boundary_fields: BoundaryFields, any_scope: Mapping[str, str]) -> None:
-        """`any_scope` is the scope of commands that are about no user."""
+        """`any_scope` is the scope of commands that concern no user."""
         self._any_scope = any_scope
         self._backend = backend
         self._boundary_fields = boundary_fields
@@ -79,7 +79,7 @@ class CheckedRequests:
         fields: Mapping[str, Any],
         on_partial: OnPartial | None = None,
     ) -> Reply:
-        """Carry out an operation; one of operators has no scope. Raises Refused."""
+        """Execute an operation; one of operators has no scope. Raises Refused."""
         if operation.permission == "operate":
             require_operating(call.caller)
             arguments = {name: value for name, value in fields.items() if value is not None}
@@ -105,7 +105,7 @@ class CheckedRequests:
         deadline: bool = True,
         on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
-        """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
+        """Send a record with its scope. Raises Refused; without `deadline` it also takes effect after a timeout."""
         require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
             return await self._backend.request(
@@ -162,7 +162,7 @@ def refused_by_service(code: str, message: str, field: str | None) -> Refused:
     if code == "unavailable":
         log.warning("%s", message)
         if field == MODEL_FIELD:
-            # Of a language model the caller is told what is wrong with it.
+            # Errors of a language model are passed on to the caller.
             return Refused("unavailable", message, field, retry_after_s=RETRY_AFTER_S)
         return unavailable()
     if code == "not_allowed":

@@ -1,4 +1,4 @@
-"""The last consolidations of each user, in memory, from the service's events: what each run changed.
+"""The last consolidations of each user, in memory, from the service's events: the changes of each run.
 
 Enters: records of `consolidated`. Guaranteed: bounded; no text of a memory, so that none outlives a forgotten memory.
 """
@@ -17,16 +17,16 @@ from gateway.service.calls import Call
 TOPIC = "consolidated"
 
 MAX_BOUNDARIES = 1_000
-"""Users whose runs are in memory, those of the latest runs."""
+"""Users with runs in memory, those of the latest runs."""
 
 MAX_RUNS = 20
-"""Runs of one user."""
+"""Maximum runs of one user."""
 
 MAX_CHANGES = 200
-"""Changes of a run in memory, some 30 KB; `changes` counts all."""
+"""Changes of a run in memory, about 30 KB; `changes` counts all."""
 
 NUMERIC = frozenset({"decay"})
-"""Operations whose values before and after are numbers; those of others may be texts."""
+"""Operations with numbers as values before and after; those of others may be texts."""
 
 
 class Change(NamedTuple):
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a consolidation did, with its counts by mode."""
+    """Result of a consolidation, with its counts by mode."""
 
     run: str
     project_id: str | None
@@ -56,7 +56,7 @@ class Runs:
     """Runs by user, listed for callers that may see them."""
 
     def __init__(self, begin: Callable[[], Awaitable[None]], fields: BoundaryFields = USER_BOUNDARY) -> None:
-        """`begin` starts the follower of the topic, and returns once it has read what was there.
+        """`begin` starts the follower of the topic, and returns once it has read the existing records.
 
         `fields` are the boundary fields of the deployment's scopes.
         """
@@ -65,7 +65,7 @@ class Runs:
         self._runs: OrderedDict[str, deque[Run]] = OrderedDict()
 
     def apply(self, value: bytes | None) -> None:
-        """Take one record; what is no result of a run is ignored."""
+        """Take one record; others than results of a run are ignored."""
         try:
             record = from_json(value or b"")
             if record["schema"] == "consolidated.v1":
@@ -74,7 +74,7 @@ class Runs:
             return
 
     def forget(self, key: bytes) -> None:
-        """Drop the runs of a boundary that is forgotten, by its canonical string."""
+        """Drop the runs of a forgotten boundary, by its canonical string."""
         for user_id in [user for user in self._runs if self._fields.key_of(user).encode() == key]:
             del self._runs[user_id]
 

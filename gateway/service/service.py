@@ -19,7 +19,7 @@ from schemas.scopes import Scope
 
 
 class MemoryService:
-    """Every call of the gateway, by topic. Each takes a `Call`, returns JSON, and raises Refused and nothing else."""
+    """Every call of the gateway, by topic. Each takes a `Call`, returns JSON, and raises only Refused."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class MemoryService:
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them.
 
-        `exports` is the folder of what is being imported, None for a temporary one.
+        `exports` is the folder of running imports, None for a temporary one.
         """
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))

@@ -28,7 +28,7 @@ def named_request(request_id: str) -> Iterator[None]:
 
 
 def carried_headers() -> dict[str, str]:
-    """Return the headers of a record that the current request leads to: `traceparent`, `request_id`."""
+    """Return the headers of a record that follows from the current request: `traceparent`, `request_id`."""
     headers: dict[str, str] = {}
     _propagator.inject(headers)
     if (request_id := _request_id.get()) is not None:
@@ -37,7 +37,7 @@ def carried_headers() -> dict[str, str]:
 
 
 def add_request_fields(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add `request_id` and `trace_id` of the request under way to a log line; a processor of structlog."""
+    """Add `request_id` and `trace_id` of the current request to a log line; a processor of structlog."""
     if (request_id := _request_id.get()) is not None:
         line["request_id"] = request_id
     span = trace.get_current_span().get_span_context()

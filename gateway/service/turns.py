@@ -34,14 +34,14 @@ class Turn(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The answer to writes. `is_new`: something was stored that was not there."""
+    """The answer to writes. `is_new`: something new was stored."""
 
     body: Json
     is_new: bool
 
 
 class Turns:
-    """Turns in; what a turn's reply has, and `read_after`, out."""
+    """Turns in; the fields of a turn's reply, and `read_after`, out."""
 
     def __init__(self, requests: CheckedRequests) -> None:
         self._requests = requests
@@ -54,7 +54,7 @@ class Turns:
     async def add_all(self, call: Call, turns: Sequence[Turn | Refused]) -> Stored:
         """Store turns in order; a refused one is an `error` at its index, and the others are stored.
 
-        Raises Refused where all fail for want of access, service or time.
+        Raises Refused if all fail for lack of access, service or time.
         """
 
         async def add(turn: Turn | Refused) -> tuple[Json, Written] | Refused:
@@ -96,7 +96,7 @@ class Turns:
 
 
 def idempotent_turn_id(key: str, turn: Json, index: int | None = None) -> str:
-    """Return the turn id for an idempotency key: the same key with another turn, or at another index, is another one.
+    """Return the turn id for an idempotency key: another turn, or another index, gets another id.
 
     >>> idempotent_turn_id("k", {"content": "a"}) == idempotent_turn_id("k", {"content": "b"})
     False
@@ -106,7 +106,7 @@ def idempotent_turn_id(key: str, turn: Json, index: int | None = None) -> str:
 
 
 def with_time(fields: Mapping[str, Any]) -> Json:
-    """Return the fields of a turn whose id is made of its content, with the present time where it has none.
+    """Return the fields of a turn whose id is derived from its content, with the present time if it has none.
 
     Its record can be replayed then. Another attempt has another time, and as a duplicate changes nothing.
     """
@@ -119,16 +119,16 @@ def _is_new(answer: Json) -> bool:
 
 
 PAGE_ITEMS = 200
-"""Turns of one page: some 300 kB with usual texts, never more than a reply may have."""
+"""Turns of one page: about 300 kB with usual texts, never more than a reply may have."""
 
 PAGE_WAIT_S = 30.0
-"""Seconds that one page may take; the whole export may take as long as its reader does."""
+"""Seconds of one page; the whole export may take as long as its reader does."""
 
 SAME_FIELDS = ("turn_id", "scope", "conversation_id", "role", "speaker", "occurred_at", "mode", "importance")
-"""Fields of a listed turn that the record has under the same name."""
+"""Fields of a listed turn with the same name in the record."""
 
 FILTERS = ("searchable", "private")
-"""Fields that a listed turn has where they are not the usual ones."""
+"""Fields of a listed turn that are present only with unusual values."""
 
 
 class Export:
@@ -138,7 +138,7 @@ class Export:
         self._operations = operations
 
     async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncGenerator[list[Json]]:
-        """Return the turns, oldest first, in pages. Raises Refused where not even the first page can be had."""
+        """Return the turns, oldest first, in pages. Raises Refused if even the first page fails."""
         asked = {**fields, "types": ["episodic"], "order": "oldest", "include_superseded": True, "limit": PAGE_ITEMS}
         try:
             first = await self._operations.run(LIST_MEMORIES, call, scope, asked)
@@ -161,9 +161,9 @@ class Export:
 
 
 def turn_of(item: Json) -> Json:
-    """Return the record that this listed turn was made from, with the mode and the filters that it has now.
+    """Return the original record of a listed turn, with its present mode and filters.
 
-    Filters of its mode are the turn's own there: in a deployment without that mode they hold all the same.
+    Filters of its mode become the turn's own: they also hold in a deployment without that mode.
     """
     same = {name: item[name] for name in SAME_FIELDS}
     filters = {name: item[name] for name in FILTERS if name in item}

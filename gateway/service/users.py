@@ -1,4 +1,4 @@
-"""The users of a deployment, and its totals: only what the caller may see."""
+"""The users of a deployment, and its totals: only as far as the caller may see."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ from schemas.scopes import ANY_VALUE
 from schemas.version import VERSION
 
 AT_ONCE = 8
-"""Questions to the worker at the same time for one list."""
+"""Concurrent requests to the worker for one list."""
 
 MAX_PROJECTS = 500
 """Projects of a user that are summed up: a page of the worker's list."""
@@ -33,14 +33,14 @@ UNKNOWN_STATE: Json = {"lag": None, "language_model": None, "vector_index": None
 """The state of a deployment that does not answer."""
 
 OF_THE_USER = ("modes", "jobs", "last_jobs", "growth", "telemetry")
-"""Parts of `health` that are of the user of the question."""
+"""Parts of `health` about the request's user."""
 
 
 class Users:
     """Lists boundaries, and sums them up.
 
-    Guaranteed: of a user with projects that the caller may not read, numbers and modes are those of the projects that
-    it may; they are asked of the worker, since the topic of boundaries has all projects together.
+    Guaranteed: if the caller may not read all projects of a user, numbers and modes are those of the readable ones;
+    they are requested from the worker, since the topic of boundaries has all projects together.
     """
 
     def __init__(self, boundaries: Boundaries, operations: Operations, scope_fields: Iterable[str]) -> None:
@@ -52,8 +52,7 @@ class Users:
     async def list(self, call: Call, prefix: str, limit: int, cursor: str | None, *, asks_worker: bool = True) -> Json:
         """Return a page of `boundary.v1` in the order of names, whichever user the call is about.
 
-        Without `asks_worker`, users that are seen in part have no numbers. Raises Refused, also for a cursor of
-        another list.
+        Without `asks_worker`, partly visible users have no numbers. Raises Refused, also for a cursor of another list.
         """
         seen = self._seen(call.caller, prefix, after=position_of(cursor, prefix))
         page = list(islice(seen, limit + 1))
@@ -80,12 +79,12 @@ class Users:
         return None if boundary is None else await self._shown(call, boundary)
 
     def totals(self, caller: Caller) -> Json:
-        """Return totals over the users that the caller may see; one that it sees in part counts as a boundary only."""
+        """Return totals over the users that the caller may see; a partly visible one counts only as a boundary."""
         named = granted_users(caller, self.boundaries)
         return self.boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
 
     def first_days(self, caller: Caller) -> Mapping[str, int]:
-        """Return how many of the users whose projects the caller may all read have their first memory on each day."""
+        """Return how many users, of those wholly visible to the caller, have their first memory on each day."""
         named = granted_users(caller, self.boundaries)
         if named is None:
             return self.boundaries.first_days()
@@ -97,7 +96,7 @@ class Users:
         return [self._whole(caller, boundary) for boundary in boundaries if boundary is not None]
 
     def _seen(self, caller: Caller, prefix: str, after: str | None) -> Iterator[Json]:
-        """Yield the boundaries that the caller may see behind one, with the numbers of all their projects."""
+        """Yield the boundaries that the caller may see after one, with the numbers of all their projects."""
         named = granted_users(caller, self.boundaries)
         if named is None:
             return self.boundaries.after(prefix, after)
@@ -155,7 +154,7 @@ def _summed(boundary: Json, projects: Sequence[Json]) -> Json:
 
 
 def granted_users(caller: Caller, boundaries: Boundaries) -> list[str] | None:
-    """Return the names of the users that the caller may see, also of such that are not there; None for all."""
+    """Return the names of the users that the caller may see, including missing ones; None for all."""
     if caller.own_user is not None:
         return [caller.own_user] if may_see(caller, caller.own_user) else []
     if caller.grants is None:
@@ -171,8 +170,7 @@ def granted_users(caller: Caller, boundaries: Boundaries) -> list[str] | None:
         if None not in values:
             users |= {fields.name(dict(zip(fields, combination, strict=True))) for combination in combinations}
             continue
-        # It names some fields alone: those users that are there. Only of several fields can that be: the name is the
-        # key then.
+        # A name of only some fields means the existing users. This needs several fields: the name is the key then.
         prefixes = ["".join(f"{boundary_key([value])}/" for value in combination) for combination in combinations]
         users |= set(filter(grant.covers_user, chain.from_iterable(map(boundaries.keys, prefixes))))
     return sorted(users)
@@ -199,7 +197,7 @@ def position_of(cursor: str | None, *filters: str) -> str | None:
     except (ValueError, TypeError):
         position, digest = None, None
     if not isinstance(position, str) or digest != _digest(filters):
-        raise Refused("invalid_value", "this is no cursor of this list: take `next` of its last page", "cursor")
+        raise Refused("invalid_value", "not a cursor of this list: take `next` of its last page", "cursor")
     return position
 
 

@@ -1,1 +1,1 @@
-"""Memories of modestream as frameworks for agents take them. Each module needs its framework; no other does."""
+"""Adapters of modestream to agent frameworks. Each module needs only its own framework."""

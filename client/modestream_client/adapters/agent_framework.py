@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework's context provider: what an agent remembers before it runs, and what it has said after.
+"""Microsoft Agent Framework's context provider: memories before an agent runs, its messages stored after.
 
     agent = Agent(client, context_providers=[ModestreamContextProvider(memory, user_id="u1")])
 
@@ -43,7 +43,7 @@ class ModestreamContextProvider(ContextProvider):
         context: SessionContext,
         state: dict[str, Any],  # noqa: ARG002
     ) -> None:
-        """Add what the user's memories say of the new messages; nothing where they say nothing."""
+        """Add the user's memories about the new messages, if there are any."""
         query = "\n".join(message.text for message in context.input_messages if message.role == "user").strip()
         if not query:
             return

@@ -1,9 +1,9 @@
-"""Google ADK's memory service: sessions in, memories that answer a question out.
+"""Google ADK's memory service: stores sessions, and finds memories that answer a question.
 
     runner = Runner(agent=agent, app_name="shop", memory_service=ModestreamMemoryService(memory), …)
 
 The app's name is the project, the user's id the user, a session a conversation, an event a turn. Adding a session again
-changes nothing but what is new. `memory` is an open `MemoryClient` or `HttpMemoryClient`. Needs the extra `adk`.
+stores only new events. `memory` is an open `MemoryClient` or `HttpMemoryClient`. Needs the extra `adk`.
 """
 
 from datetime import UTC, datetime

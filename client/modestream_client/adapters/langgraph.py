@@ -1,4 +1,4 @@
-"""LangGraph's store: values by namespace and key, found by what they say.
+"""LangGraph's store: values by namespace and key, searchable by their content.
 
     graph = builder.compile(store=ModestreamStore(memory, user_id="u1"))
 
@@ -34,10 +34,10 @@ from modestream_client.calls import MemoryCalls
 from modestream_client.hits import ListedMemory, MemoryFields
 
 MAX_FOUND = 100
-"""Values that a query is answered with at most, before its filter."""
+"""Maximum values found for a query, before its filter."""
 
 ROOT = "store/"
-"""What the projects of stores begin with, so that others are not taken for namespaces."""
+"""Prefix of the projects of stores, to distinguish them from other projects."""
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
@@ -52,7 +52,7 @@ Namespace = tuple[str, ...]
 
 
 class ModestreamStore(BaseStore):
-    """One user's store. Operations of a batch are carried out in order; all raise MemoryClientError."""
+    """One user's store. Operations of a batch run in order; all raise MemoryClientError."""
 
     def __init__(self, memory: MemoryCalls, *, user_id: str) -> None:
         self._memory = memory
@@ -60,7 +60,7 @@ class ModestreamStore(BaseStore):
         self._loop = asyncio.get_running_loop()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations from another thread than the event loop's."""
+        """Run operations from another thread than the event loop's."""
         try:
             inside = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -70,7 +70,7 @@ class ModestreamStore(BaseStore):
         return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations in order."""
+        """Run operations in order."""
         return [await self._run(op) for op in ops]
 
     async def _run(self, op: Op) -> Result:
@@ -88,7 +88,7 @@ class ModestreamStore(BaseStore):
             fitting = [namespace for namespace in every if all(is_match(namespace, each) for each in conditions)]
             cut = list(dict.fromkeys(namespace[: op.max_depth] for namespace in fitting))
             return cut[op.offset : op.offset + op.limit]
-        raise TypeError(f"{type(op).__name__} is no operation of this store")
+        raise TypeError(f"{type(op).__name__} is not an operation of this store")
 
     async def _find(self, namespace: Namespace, key: str) -> ListedMemory | None:
         page = await self._memory.list_memories(
@@ -106,7 +106,7 @@ class ModestreamStore(BaseStore):
         await self._memory.remember(
             json.dumps(op.value, ensure_ascii=False),
             conversation_id=op.key,
-            # A turn that was forgotten stays forgotten: a new value is a new one.
+            # A forgotten turn stays forgotten: a new value needs a new one.
             turn_id=former.turn_id if former else uuid.uuid4().hex,
             occurred_at=former.occurred_at if former else now,
             metadata={"updated_at": now.isoformat()},
@@ -156,7 +156,7 @@ def project_of(namespace: tuple[str, ...]) -> str:
 
 
 def namespace_of(project_id: str) -> tuple[str, ...] | None:
-    """Return the namespace of a project, None for a project that is none.
+    """Return the namespace of a store's project, None for other projects.
 
     >>> namespace_of("store/users/a%2Fb")
     ('users', 'a/b')
@@ -172,7 +172,7 @@ def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
 
 
 def is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """True if the namespace begins or ends with the path; `*` is any part."""
+    """True if the namespace begins or ends with the path; `*` matches any part."""
     path = tuple(condition.path)
     if len(path) > len(namespace):
         return False
@@ -184,7 +184,7 @@ def _compares(value: Any, condition: Any) -> bool:
     if not isinstance(condition, Mapping) or not any(str(name).startswith("$") for name in condition):
         return bool(value == condition)
     if unknown := set(condition) - set(COMPARISONS):
-        raise ValueError(f"{sorted(unknown)} are no operators; there are {sorted(COMPARISONS)}")
+        raise ValueError(f"{sorted(unknown)} are not operators; there are {sorted(COMPARISONS)}")
     try:
         return all(COMPARISONS[name](value, wanted) for name, wanted in condition.items())
     except TypeError:

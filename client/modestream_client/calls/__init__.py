@@ -7,4 +7,4 @@ from modestream_client.calls.reading import ReadingCalls
 
 
 class MemoryCalls(WritingCalls, ReadingCalls, AnsweringCalls, ManagementCalls):
-    """The surface that `MemoryClient` and `HttpMemoryClient` share; a program that takes either takes this type."""
+    """The methods shared by `MemoryClient` and `HttpMemoryClient`; use it as the type for either."""

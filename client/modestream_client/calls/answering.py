@@ -1,4 +1,4 @@
-"""Ask the deployment's language model a question about memories: the answer whole, or in pieces as it is written."""
+"""Ask the deployment's language model a question about memories: a whole answer, or pieces as they are written."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -65,9 +65,9 @@ class AnswerOptions(TypedDict, total=False):
 async def in_pieces(
     ask: Callable[[OnPartial], Coroutine[Any, Any, AnswerT]], text_of: Callable[[AnswerT], str]
 ) -> AsyncGenerator[str | AnswerT, None]:
-    """Yield the pieces of an answer's text as they come, and then the answer, or raise what `ask` raises.
+    """Yield the pieces of an answer's text as they come, and then the answer, or raise the errors of `ask`.
 
-    Joined, the pieces are the text: what of it no piece had comes before the answer.
+    Joined, the pieces are the text: missing parts come before the answer.
     """
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     text = StreamedText()
@@ -91,7 +91,7 @@ async def in_pieces(
 
 
 class AnsweringCalls(Session):
-    """A session that has questions answered by the service's language model."""
+    """Calls that have the service's language model answer questions."""
 
     async def answer(self, query: str, **options: Unpack[AnswerOptions]) -> Answered:
         """Return the answer of the service's language model to a question, from memory.
@@ -99,8 +99,8 @@ class AnsweringCalls(Session):
             answered = await memory.answer("Where is the spare key?", conversation_id="c1")
             print(answered.text, answered.references)
 
-        Raises `MemoryServiceError` with code `unavailable` where the service has no language model, or that gives no
-        answer; the question is stored then, and the answer is not.
+        Raises `MemoryServiceError` with code `unavailable` if the service has no language model, or that gives no
+        answer; the question is then stored without an answer.
         """
         return await self._answered(query, options, None)
 

@@ -1,4 +1,4 @@
-"""Look after a deployment: modes, categories and intention, consolidations, jobs, health, run records."""
+"""Calls that manage a deployment: modes, categories and intention, consolidations, jobs, health, run records."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,9 +30,9 @@ Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 
 
 class ManagementCalls(Session):
-    """A session that looks after modes, categories, intention, jobs and health.
+    """Calls for modes, categories, intention, jobs and health.
 
-    Long runs need a longer `timeout`; after a timeout they go on all the same.
+    Long runs need a longer `timeout`; after a timeout they still continue.
     """
 
     async def declare_mode(
@@ -99,7 +99,7 @@ class ManagementCalls(Session):
         return await self._run(rows.RENAME_MODE, {"name": name, "new_name": new_name}, **options)
 
     async def delete_mode(self, name: str, memories: str, **options: Unpack[CallOptions]) -> DeletedMode:
-        """Delete a mode. `memories` says what becomes of its memories: `"forget"`, or `"move:<mode>"`.
+        """Delete a mode. `memories` decides about its memories: `"forget"`, or `"move:<mode>"`.
 
         >>> _ = await memory.declare_mode("journal", "general")
         >>> _ = await memory.remember("I was afraid of the move.", mode="journal")
@@ -132,7 +132,7 @@ class ManagementCalls(Session):
     async def declare_category(
         self, name: str, description: str | None = None, **options: Unpack[CallOptions]
     ) -> ShownCategory:
-        """Declare a category of this project, or describe it anew.
+        """Declare a category of this project, or change its description.
 
         >>> (await memory.declare_category("hosting", "servers and deploys")).declared
         True
@@ -191,7 +191,7 @@ class ManagementCalls(Session):
         constraints: Sequence[str] | None = None,
         **options: Unpack[CallOptions],
     ) -> ShownIntention:
-        """Set goals and constraints of this project, beside what turns say; None leaves a list unchanged.
+        """Set goals and constraints of this project, in addition to those from turns; None leaves a list unchanged.
 
         >>> intention = await memory.set_intention(goals=["ship the beta"])
         >>> [goal.text for goal in intention.goals]
@@ -201,7 +201,7 @@ class ManagementCalls(Session):
         return await self._run(rows.SET_INTENTION, arguments, **options)
 
     async def consolidate(self, mode: str | None = None, **options: Unpack[CallOptions]) -> Consolidation:
-        """Distil repeated memories of this project in one mode, or each mode by itself. Twice in a row is once.
+        """Distil repeated memories of this project in one mode, or in each mode separately. Idempotent.
 
         >>> for day in ("Monday", "Tuesday", "Wednesday"):
         ...     _ = await memory.remember(f"Watered the tomatoes in the greenhouse on {day}, they look healthy.")
@@ -216,7 +216,7 @@ class ManagementCalls(Session):
     async def run_job(
         self, job: Job, *, mode: str | None = None, all_projects: bool = False, **options: Unpack[CallOptions]
     ) -> FinishedJob:
-        """Make vectors again, of one mode or all, in this project or all projects; return when it is done.
+        """Rebuild vectors, of one mode or all, in this project or all projects; return when it is done.
 
         `backfill`: of memories without a current vector; `rebuild`: of all; `reconcile`: what the index lacks or should
         not have; `retry_failed`: of those that failed.
@@ -239,9 +239,9 @@ class ManagementCalls(Session):
         max_tokens: int | None = None,
         **options: Unpack[CallOptions],
     ) -> FinishedRefresh:
-        """Have turns understood again that rules, or an earlier profile or prompt, have understood.
+        """Repeat the understanding of turns done by rules, or by an earlier profile or prompt.
 
-        With `before_revision` those of earlier revisions, too. Until `remaining` is 0, the next call goes on.
+        With `before_revision` those of earlier revisions, too. Until `remaining` is 0, the next call continues.
 
         >>> _ = await memory.remember("The kettle is blue.")
         >>> (await memory.refresh()).remaining
@@ -277,7 +277,7 @@ class ManagementCalls(Session):
     ) -> RunList:
         """Return the newest recorded runs of this user, in all projects that the caller may read.
 
-        A service records failed runs, and of the others the share that its setting says.
+        A service records failed runs, and a configured share of the others.
 
         >>> (await memory.list_runs(failed=True)).runs
         ()
@@ -289,7 +289,7 @@ class ManagementCalls(Session):
         failed
             True: runs with a failure; False: those without one; default: both.
         since
-            Runs that began then or later.
+            Runs that began at this time or later.
         memory_id
             The runs of one turn: accepted, embedded, understood.
         run_id

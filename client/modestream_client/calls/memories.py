@@ -1,4 +1,4 @@
-"""Write turns; look at single memories, move them, correct them, forget."""
+"""Calls that write turns, and read, move, correct or forget single memories."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -31,9 +31,9 @@ class _Changed(BaseModel):
 
 
 class WritingCalls(Session):
-    """A session that writes turns, and looks at single memories and changes them.
+    """Calls that write turns, and read and change single memories.
 
-    A foreign id is answered as one that is not there.
+    Another user's id is answered as an unknown one.
     """
 
     async def remember(
@@ -91,7 +91,7 @@ class WritingCalls(Session):
             Anything else; stored with the memory.
         searchable, private
             False: no search and no context finds it. True: no language model of the service reads it. By default a new
-            turn is searchable and not private, and another version is as the one before.
+            turn is searchable and not private, and another version keeps the former values.
         user_id, project_id
             The scope of the turn; default: the client's.
         wait
@@ -140,16 +140,16 @@ class WritingCalls(Session):
         tally: "Tally | None" = None,
         on_progress: "Callable[[Tally], None] | None" = None,
     ) -> Imported:
-        """Publish the messages of a chat export as turns, each once; return what became of them.
+        """Publish the messages of a chat export as turns, each once; return their outcome.
 
         The same export again, or a later one of the same chats, stores nothing twice. Needs the extra `imports` where
         the format is JSON. A turn that is not answered is sent again for 15 minutes; then the error is raised, and the
-        call again goes on. Raises ValueError for a file that is not of the format.
+        call again continues. Raises ValueError for a file that is not of the format.
 
         Parameters
         ----------
         path
-            The file, as the product has exported it: zips as they are.
+            The unchanged export, zips included.
         format
             `chatgpt`, `claude`, `claude-code`, `codex`, `slack`, `whatsapp`, `telegram`, `mbox`, `jsonl` or `mem0`.
         zone
@@ -157,7 +157,7 @@ class WritingCalls(Session):
         mode, mode_for
             The mode of all messages; of a part, such as `project:Foo=work` or `conversation:Old plans=journal`.
         tally
-            That of an import which was interrupted: it goes on behind as many messages.
+            The tally of an interrupted import: skips as many messages.
         on_progress
             Called with the tally whenever it has grown.
         """
@@ -222,9 +222,9 @@ class WritingCalls(Session):
         private: bool | None = None,
         **options: Unpack[CallOptions],
     ) -> WholeMemory:
-        """Say whether searches find a turn or a summary, and whether a language model of the service may read it.
+        """Set whether searches find a turn or a summary, and whether a language model of the service may read it.
 
-        None leaves a flag as it is. What was extracted from a turn follows it. Its mode may filter it as well.
+        None leaves a flag unchanged. Items follow their turn. The mode may filter it as well.
 
         >>> said = await memory.remember("The safe code is 4711.")
         >>> (await memory.set_memory_visibility(said.memory_id, searchable=False)).searchable
@@ -272,7 +272,7 @@ class WritingCalls(Session):
         user: bool = False,
         **options: Unpack[CallOptions],
     ) -> int:
-        """Forget for good, with all that was derived; return the number of memories, 0 the second time.
+        """Forget permanently, with all derived data; return the number of memories, 0 the second time.
 
         Exactly one of: `memory_id`; `turn_id` with `conversation_id`; `conversation_id`; `project`, this project;
         `user`, everything of the user. Turns that were written before are covered, replayed ones are not stored again.

@@ -1,4 +1,4 @@
-"""Ask and look: retrieve memories, assemble a prompt, lists page by page or whole, maps."""
+"""Calls that read: retrieve memories, assemble a prompt, lists page by page or whole, maps."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -41,16 +41,16 @@ from modestream_client.vocabulary import (
 )
 
 ITERATED_PAGE = 200
-"""Items of a page while all are iterated: a few milliseconds of the service, some 100 kB."""
+"""Page size while all items are iterated: a few milliseconds of the service, about 100 kB."""
 
 
 class ListOptions(TypedDict, total=False):
     """Keywords of every list.
 
     `user_id`, `projects`, `scope`: the owner, one project, several or `"*"`, and further scope fields. `mode`: one,
-    several or `"*"` (default). `conversation_id`, `types`, `role`, `embedding_status`: memories with these alone;
+    several or `"*"` (default). `conversation_id`, `types`, `role`, `embedding_status`: only memories with these;
     `filters` as in `retrieve`. `since` ≤ time < `until`. `contains`: a part of the text, letter case ignored.
-    `include_superseded`: also what a later memory has replaced. `order`: `newest` (default) or `oldest` first.
+    `include_superseded`: also memories replaced by a later one. `order`: `newest` (default) or `oldest` first.
     `read_after`, `principal`, `timeout`: as in `retrieve`. Conversations and projects are those of the memories that
     match.
     """
@@ -75,10 +75,10 @@ class ListOptions(TypedDict, total=False):
 
 
 class ReadingCalls(Session):
-    """A session that asks questions and lists."""
+    """Calls that ask questions and list."""
 
     appends_query = False
-    """Whether contexts end with the question unless a call says otherwise."""
+    """Whether contexts end with the question by default."""
 
     async def retrieve(
         self,
@@ -239,11 +239,11 @@ class ReadingCalls(Session):
         budget_tokens
             Limit of all messages together, at least 300.
         reserve_tokens
-            Tokens of the budget that are left for the model's answer.
+            Tokens of the budget reserved for the model's answer.
         context_format
             `compact`: days with one string for each memory; `full`: an object with its id for each memory.
         min_score
-            Memories with a lower score are no evidence, 0..1; default: the floor of the service.
+            Minimum score of evidence, 0..1; default: the floor of the service.
         interaction_mode
             The purpose of the query; by default it is classified from the query and the last turns.
         intent
@@ -259,11 +259,11 @@ class ReadingCalls(Session):
         question_prefix, question_suffix
             Texts before and after the query in that last message.
         remember
-            Texts that stand among the memories of this request and are stored nowhere.
+            Texts added to the memories of this request, without storing them.
         pins
             Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
         filters
-            As in `retrieve`. Safety requirements, `pins` and `remember` are there whatever they say.
+            As in `retrieve`. They do not exclude safety requirements, `pins` and `remember`.
         mode, projects, scope, read_after
             As in `retrieve`.
         """
@@ -298,7 +298,7 @@ class ReadingCalls(Session):
     ) -> Page[ListedMemory]:
         """Return one page of memories; `cursor` is the `next` of the page before, with the same options.
 
-        Paging shows everything that was there when it began exactly once, whatever is written meanwhile.
+        Everything that was there when paging began is shown exactly once, whatever is written meanwhile.
 
         >>> for text in ("one", "two", "three"):
         ...     _ = await memory.remember(text)
@@ -373,10 +373,10 @@ class ReadingCalls(Session):
         principal: str | None = None,
         timeout: float | None = None,
     ) -> MemoryMap:
-        """Return where memories lie in a plane, for a person to look at: one cloud for each vector space.
+        """Return positions of memories in a plane, for display: one cloud for each vector space.
 
         `mode` is one, several or `"*"`; by default the current mode of the scope. `limit` is 1 to 20,000 points of a
-        cloud. An answer never waits for a long layout: `settled` is False until the better one is made.
+        cloud. An answer never waits for a long layout: `settled` is False until the better one is ready.
 
         >>> _ = await memory.remember("The kettle is blue.")
         >>> [cloud.mode for cloud in (await memory.map(mode="general")).clouds]

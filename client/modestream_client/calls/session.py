@@ -63,7 +63,7 @@ class Session:
     async def command(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> Json:
-        """Send a command of `docs/contract.md` and return its result as JSON; most have a method of their own.
+        """Send a command of `docs/contract.md` and return its result as JSON; most have their own method.
 
         Every later request sees its effect. Commands are idempotent; a long one needs a longer `timeout`.
 
@@ -90,10 +90,10 @@ class Session:
         timeout: float | None = None,
         deadline: bool = True,
     ) -> tuple[Reply, Written | None]:
-        """Send any record with a `scope` and wait for its reply; return that and the record's place, if it is known.
+        """Send any record with a `scope` and wait for its reply; return the reply and the record's place, if known.
 
-        `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
-        a turn is stored all the same, without a reply.
+        `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout; a
+        turn is still stored, without a reply.
         """
         return await self._transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
@@ -110,7 +110,7 @@ class Session:
         return {**self._further, **(further or {}), **self._boundary.values(user), "project_id": selected}
 
     def _users(self, users: UserId | Sequence[UserId] | None) -> list[str]:
-        """Return the names of the users, each once. Raises ValueError for none, and for what names none."""
+        """Return the names of the users, each once. Raises ValueError without users, and for an invalid one."""
         named = self._user if users is None else users
         names: dict[str, None] = {}
         for user in [named] if isinstance(named, str | Mapping) else named or ():

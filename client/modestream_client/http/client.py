@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from modestream_client.imports.publishing import Tally
 
 MAX_EXPORT_BYTES = 256 * 1024 * 1024
-"""Bytes of an export that the gateway takes (docs/contract.md)."""
+"""Maximum bytes of an export for the gateway (docs/contract.md)."""
 
 PIECE_BYTES = 256 * 1024
-"""Bytes of an export that are read at once."""
+"""Bytes of an export read at once."""
 
 PATIENCE_S = 900.0
-"""Seconds that an import is asked for, while the gateway or the service is away."""
+"""Seconds of retries for an import, while the gateway or the service is away."""
 
 OUTAGES = (429, 502, 503, 504)
 """Statuses of a gateway that can't answer for the moment."""
@@ -63,13 +63,13 @@ MIN_WAIT_S = 0.1
 """The shortest one."""
 
 ANSWER_MARGIN_S = 1.0
-"""What an answer may take beyond the timeout: the gateway's own says more than an end of the wait here."""
+"""Time that an answer may take beyond the timeout: the gateway's own timeout error says more than one raised here."""
 
 KEEP_ALIVE_S = 2.0
-"""Servers close idle connections after five seconds: the side that closes first must be the client."""
+"""Servers close idle connections after five seconds: the client must close first."""
 
 POLL_INTERVAL_S = 0.5
-"""The pause between two questions for a run that was begun."""
+"""Interval between polls of a started run."""
 
 
 class HttpTransport:
@@ -84,7 +84,7 @@ class HttpTransport:
         client: httpx.AsyncClient | None,
         boundary: BoundaryFields = USER_BOUNDARY,
     ) -> None:
-        """`client` is used as it is, and stays open; without one this has its own.
+        """`client` is used as it is, and stays open; without it, a new one is used.
 
         `boundary` are the boundary fields of the service's scopes, which stand in paths.
         """
@@ -98,7 +98,7 @@ class HttpTransport:
         self._last_turn: dict[str, Written] = {}
 
     async def open(self) -> None:
-        """Look whether there is a gateway, and whether it knows the key.
+        """Check that there is a gateway, and that it knows the key.
 
         Raises `MemoryUnreachable`, or `MemoryServiceError` with code `unauthenticated`.
         """
@@ -133,7 +133,7 @@ class HttpTransport:
         """Send a record and wait for its answer: the gateway answers no earlier. Returns the place of a turn."""
         _, place = await self.request(topic, record, principal=principal, timeout=timeout, deadline=False)
         if place is None:
-            raise ValueError(f"the gateway tells no place of a record on {topic}")
+            raise ValueError(f"the gateway returns no place of a record on {topic}")
         return place
 
     async def request(
@@ -146,9 +146,9 @@ class HttpTransport:
         deadline: bool = True,  # noqa: ARG002 - the gateway decides
         on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written | None]:
-        """Send a record and wait for its answer. Raises ValueError for one that the gateway has no route for."""
+        """Send a record and wait for its answer. Raises ValueError for one without a route of the gateway."""
         if principal is not None:
-            raise ValueError("over HTTP the key says what the caller may do: pass `key` to the client, not a principal")
+            raise ValueError("over HTTP the key identifies the caller: pass `key` to the client, not a principal")
         limit = self._timeout if timeout is None else timeout
         if on_partial is not None:
             return await self._streamed(record, limit, on_partial), None
@@ -166,9 +166,9 @@ class HttpTransport:
         return reply, place
 
     async def import_file(self, user_id: str, query: Json, file: IO[bytes], on_answer: Callable[[Json], None]) -> Reply:
-        """Send an export, and wait until it is imported; every answer about that is told.
+        """Send an export, and wait until it is imported, reporting every answer about it.
 
-        Raises what `request` does; an outage is waited out for `PATIENCE_S`.
+        Raises the errors of `request`; an outage is waited out for `PATIENCE_S`.
         """
         pieces = iter(lambda: file.read(PIECE_BYTES), b"")
 
@@ -202,7 +202,7 @@ class HttpTransport:
                 await asyncio.sleep(POLL_INTERVAL_S)
                 if not (location := answer.headers.get("location")):
                     raise unreadable_reply(KeyError("Location"))
-                # Of the address its path alone, so that the key stays here.
+                # Only the path of the address, so that the key stays here.
                 answer = await self._send(Route("GET", httpx.URL(location).raw_path.decode("ascii")), {})
         return _reply(answer, record)
 
@@ -242,7 +242,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Yield the pool of connections; what it raises becomes the client's errors."""
+        """Yield the pool of connections; its errors become the client's errors."""
         client = self._client
         if client is None:
             raise MemoryClosed("the client is not open: use it inside `async with HttpMemoryClient(…)`")
@@ -278,8 +278,8 @@ class HttpMemoryClient(MemoryCalls):
     """Calls of the memory service through its gateway, used as `async with HttpMemoryClient(…) as memory`.
 
     Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
-    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
-    no route for (`rename_category`, and unknown commands) is a ValueError. A context ends with the question.
+    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; a command without
+    a route (`rename_category`, and unknown ones) is a ValueError. A context ends with the question.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class HttpMemoryClient(MemoryCalls):
     headers
         Called for each request; returns further headers, such as `traceparent`.
     client
-        An `httpx.AsyncClient` of the program, for proxies and certificates of its own; stays open.
+        An `httpx.AsyncClient` of the program, for its own proxies and certificates; stays open.
     outbox
         As in `MemoryClient`.
     """
@@ -365,8 +365,8 @@ class HttpMemoryClient(MemoryCalls):
 class SyncHttpMemoryClient(SyncMemoryCalls):
     """`HttpMemoryClient` without `await`, used as `with SyncHttpMemoryClient(…) as memory`, from any number of threads.
 
-    `headers` is called in the client's own thread, with the context variables of the caller. A `client` of the program
-    is used by this client's event loop alone.
+    `headers` is called in the client's own thread, with the context variables of the caller. Only this client's event
+    loop uses a `client` of the program.
     """
 
     @constructed_as(HttpMemoryClient)

@@ -1,7 +1,7 @@
-"""Records as requests to the gateway, and its answers as replies. Pure, but for the requests that it is given to send.
+"""Records as requests to the gateway, and its answers as replies. Pure, except for sending its given requests.
 
-Enters: a record with `schema` and `scope`. Leaves: method, path, query and body; what is None is left out, which is
-the same for the gateway as on the wire. Problem details become the errors of the client.
+Enters: a record with `schema` and `scope`. Leaves: method, path, query and body; fields that are None are left out,
+which means the same to the gateway as on the wire. Problem details become the errors of the client.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ COUNTS = {"set_memory_mode": "moved", "set_memory_visibility": "changed"}
 """Commands on several memories, and the count in their result."""
 
 CONCURRENT_CHANGES = 8
-"""Requests under way at once: as many as an ordinary pool of connections keeps open."""
+"""Concurrent requests: as many as an ordinary pool of connections keeps open."""
 
 PAGE = 500
 """The largest page of a list."""
 
 CODES = {401: "unauthenticated", 403: "not_allowed", 404: "not_found", 413: "too_large", 429: "too_many_requests",
          503: "unavailable", 504: "timeout"}  # fmt: skip
-"""Codes of statuses without problem details, as a proxy before the gateway answers them; of others it is `internal`."""
+"""Codes of statuses without problem details, as answered by a proxy before the gateway; others are `internal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Route:
 
 
 def route_of(record: Json, boundary: BoundaryFields = USER_BOUNDARY) -> Route:
-    """Return the request of a record. Raises ValueError for a record that the gateway has no route for.
+    """Return the request of a record. Raises ValueError for one without a route of the gateway.
 
     `boundary` are the fields of its scope that name the user.
     """
@@ -94,16 +94,16 @@ def _forget(user_id: str, scope: Json, arguments: Json) -> Route:
 
 
 def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) -> Json:
-    """Drop nulls, but for arguments that must be given: there null is a value."""
+    """Drop nulls, except for required arguments, where null is a value."""
     needed = {name for name, argument in arguments.model_fields.items() if argument.is_required()} if arguments else ()
     return {name: value for name, value in values.items() if value is not None or name in needed}
 
 
 def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
-    """Return what carries out a record that takes several requests; None for one that takes one.
+    """Return a function that performs a record needing several requests; None for one that needs one.
 
-    `set_memory_mode` and `set_memory_visibility` of several memories, and `forget` of a turn by its own id. Not in one
-    piece: after an error some are done, and the command again does the rest.
+    `set_memory_mode` and `set_memory_visibility` of several memories, and `forget` of a turn by its own id. Not atomic:
+    after an error some are done, and repeating the command does the rest.
     """
     arguments = record.get("arguments") or {}
     if record.get("command") in COUNTS and "memory_ids" in arguments:
@@ -114,7 +114,7 @@ def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
 
 
 async def _change_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
-    """Change memories; ids that are not there are skipped. Raises `not_found` if none is."""
+    """Change memories, skipping unknown ids. Raises `not_found` if all are unknown."""
     limit = asyncio.Semaphore(CONCURRENT_CHANGES)
     shared = {name: value for name, value in record["arguments"].items() if name != "memory_ids"}
 
@@ -135,7 +135,7 @@ async def _change_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
 
 
 async def _forget_turn(record: Json, ask: Ask) -> Reply:
-    """Look for the turn's memory in its conversation, and forget that."""
+    """Find the turn's memory in its conversation, and forget it."""
     scope, wanted = record["scope"], record["arguments"]
     cursor = None
     while True:
@@ -191,7 +191,7 @@ async def read_events(lines: AsyncIterator[str], on_partial: OnPartial, record: 
 
 
 def failure_of(status: int, content: bytes, record: Json) -> MemoryClientError:
-    """Return the error of an answer that is no success, with its field as the wire names it."""
+    """Return the error of an unsuccessful answer, with its field as the wire names it."""
     try:
         body = json.loads(content)
     except ValueError:

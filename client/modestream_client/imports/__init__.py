@@ -33,7 +33,7 @@ EXPECTED: dict[ExportFormat, str] = {
     "jsonl": "file of turn.v1, one a line",
     "mem0": "list of mem0's memories (JSON)",
 }
-"""What a file of each format is, for people."""
+"""Description of each format's file, for people."""
 
 READERS: dict[str, Callable[[IO[bytes]], Iterator[Found]]] = {
     "chatgpt": assistants.read_chatgpt,
@@ -50,7 +50,7 @@ ZONED: dict[str, Callable[[IO[bytes], tzinfo], Iterator[Found]]] = {
     "whatsapp": chats.read_whatsapp,
     "telegram": chats.read_telegram,
 }
-"""Readers of formats with times that have no zone."""
+"""Readers of formats whose times have no zone."""
 
 __all__ = [
     "EXPECTED",
@@ -66,7 +66,7 @@ __all__ = [
 
 
 def read_export(source: IO[bytes], export_format: ExportFormat, zone: tzinfo = UTC) -> Iterator[Entry]:
-    """Yield the messages of an export as turns, and what of it is broken, in the order of the export.
+    """Yield the messages of an export as turns, and its broken messages, in the order of the export.
 
     `source` is seekable; times without a zone are of `zone`. Memory is bounded: by a conversation in JSON of 64 MiB, a
     line of 32 MiB. Raises NotOfFormat before the first entry, ValueError for an unknown format.

@@ -1,8 +1,8 @@
-"""A reader in a process of its own: `python -m modestream_client.imports FORMAT FILE [ZONE]`.
+"""A reader in its own process: `python -m modestream_client.imports FORMAT FILE [ZONE]`.
 
 Leaves, on standard output, lines of JSON: `{"is_of_format": true}`, or `{"refused": why}` and nothing else; an entry
-each; at last `{"is_whole": true}`. The process has bounded memory and processor time: a file that wants more ends it
-before that line.
+each; at last `{"is_whole": true}`. The process has bounded memory and processor time: beyond these it ends before that
+line.
 """
 
 import json
@@ -22,7 +22,7 @@ NICENESS = 10
 
 
 def main(arguments: list[str]) -> None:
-    """Read a file, and print what it has."""
+    """Read a file, and print its entries."""
     for limit, most in ((resource.RLIMIT_AS, MAX_MEMORY_BYTES), (resource.RLIMIT_CPU, MAX_CPU_S)):
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (most, most))

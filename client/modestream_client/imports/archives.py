@@ -42,7 +42,7 @@ def read_jsonl(source: IO[bytes]) -> Iterator[Found]:
         elif line.get("schema") != TURN:
             yield Problem(number, "unknown_schema", f"a line has the schema {TURN}", "schema")
         elif not isinstance(line.get("scope", {}), dict):
-            yield Problem(number, "invalid_value", "the scope is no object", "scope")
+            yield Problem(number, "invalid_value", "the scope is not an object", "scope")
         elif _depth(line) > MAX_DEPTH:
             yield Problem(number, "invalid_value", f"the line nests deeper than {MAX_DEPTH} levels")
         else:
@@ -54,7 +54,7 @@ def read_jsonl(source: IO[bytes]) -> Iterator[Found]:
 
 
 def _depth(value: object) -> int:
-    """Return how deep a value nests, without calling itself."""
+    """Return the depth of a value's nesting, without recursion."""
     depth, level = 0, [value]
     while level and depth <= MAX_DEPTH:
         inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
@@ -101,13 +101,13 @@ MAX_METADATA_DEPTH = 32
 FROM_LINE = re.compile(rb"From \S{1,400} .{1,100}\d{4}\s{0,9}$|From - |From MAILER-DAEMON")
 QUOTED_FROM = re.compile(rb">+From ")
 MAX_HEADER_BYTES = 256 * 1024
-"""Bytes of the headers of a mail: the library's time for them grows with their square."""
+"""Maximum bytes of a mail's headers: the library's time for them grows with their square."""
 
 MAX_PAGE_CHARS = 200_000
-"""Characters that are read of a mail that is a page."""
+"""Maximum characters read of an HTML mail."""
 
 MAX_KNOWN_MAILS = 500_000
-"""Ids of mails whose thread is remembered, for answers that name the mail before them alone."""
+"""Mails whose thread is remembered by id, for answers that name only the previous mail."""
 
 
 def read_mbox(source: IO[bytes]) -> Iterator[Found]:
@@ -136,7 +136,7 @@ def _mails(source: IO[bytes]) -> Iterator[tuple[int, bytes | TooLarge]]:
             is_after_empty = False
             continue
         if not start:
-            # What begins otherwise is no mailbox.
+            # A file that begins otherwise is not a mailbox.
             return
         is_after_empty = not line
         size += MAX_VALUE_CHARS if isinstance(line, TooLarge) else len(line) + 1
@@ -166,7 +166,7 @@ def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
         raise BrokenMessage("the mail has neither a sender nor an id")
     key = stated[1] if stated else digest(header("From"), header("Date"), header("Subject"))
     earlier = [*IDS.findall(header("References")), *IDS.findall(header("In-Reply-To"))]
-    # Some programs name the mail before alone, and not the first of the thread.
+    # Some programs name only the previous mail, and not the first of the thread.
     known = next((threads[each] for each in earlier if each in threads), None)
     thread = header("X-GM-THRID") or known or (earlier[0] if earlier else key)
     if len(threads) < MAX_KNOWN_MAILS:
@@ -193,7 +193,7 @@ def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
 
 
 def _mail_content(mail: EmailMessage, key: str) -> tuple[str, list[Json]]:
-    """Return the words of a mail without what it quotes at its end, and its attachments."""
+    """Return a mail's text without the quotation at its end, and its attachments."""
     body = mail.get_body(preferencelist=("plain", "html"))
     words = "" if body is None else _decoded(body)
     if body is not None and body.get_content_type() == "text/html":
@@ -224,7 +224,7 @@ def _decoded(part: MIMEPart) -> str:
 
 
 def _without_quotes(text: str) -> str:
-    """Drop the lines at the end that quote the mail before, and the line that names it."""
+    """Drop the lines at the end that quote the previous mail, and the line that introduces them."""
     kept = text.rstrip().split("\n")
     is_quoting = bool(kept) and kept[-1].startswith(">")
     while kept and (kept[-1].startswith(">") or not kept[-1].strip()):
@@ -235,7 +235,7 @@ def _without_quotes(text: str) -> str:
 
 
 class _HtmlText(HTMLParser):
-    """The text of a page."""
+    """The text of an HTML page."""
 
     BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "h4", "blockquote"})
     UNSEEN = frozenset({"style", "script", "head", "title"})
@@ -247,7 +247,7 @@ class _HtmlText(HTMLParser):
 
     @classmethod
     def of(cls, page: str) -> str:
-        """Return the text of a page, a line for each block."""
+        """Return the text of an HTML page, a line for each block."""
         parser = cls()
         parser.feed(page)
         parser.close()
@@ -260,12 +260,12 @@ class _HtmlText(HTMLParser):
             self._texts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        """Show again what follows; break the line behind a block."""
+        """Leave a hidden element; break the line after a block."""
         if tag in self.BREAKS:
             self._texts.append("\n")
         self._unseen -= tag in self.UNSEEN and self._unseen > 0
 
     def handle_data(self, data: str) -> None:
-        """Keep a text that is seen."""
+        """Keep a visible text."""
         if not self._unseen:
             self._texts.append(re.sub(r"\s+", " ", data))

@@ -1,6 +1,6 @@
 """Exports of chats between people: Slack, WhatsApp, Telegram.
 
-Bots have the role `assistant`; notices of the service are no messages.
+Bots have the role `assistant`; notices of the service are not messages.
 """
 
 import html
@@ -65,7 +65,7 @@ class _Channel(NamedTuple):
     id: str
     name: str
     names: Mapping[str, str]
-    """Of users, by their ids."""
+    """Names of users, by id."""
 
 
 def _slack_names(archive: Archive, root: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -86,7 +86,7 @@ def _slack_names(archive: Archive, root: str) -> tuple[dict[str, str], dict[str,
                         # Folders of direct messages have the id as their name.
                         channels[str(listed.get("name") or key)] = key
         except BrokenMessage:
-            # Names are missing then; the messages are not.
+            # Without them names are missing, but not messages.
             continue
     return users, channels
 
@@ -111,7 +111,7 @@ def _slack_message(place: str, told: Json, channel: _Channel) -> Found:
         speaker = channel.names.get(text_of(user, "the user")) or _slack_name(told.get("user_profile")) or user
     words = [_unmarked(text_of(told.get("text", ""), "the text"), channel.names)]
     if not words[0]:
-        # Programs write their words there, and none in the text.
+        # Programs write their text there, and leave the text field empty.
         attached = (each.get("text") or each.get("fallback") for each in dicts(told.get("attachments")))
         words = [_unmarked(text, channel.names) for text in attached if isinstance(text, str)]
     resources = [
@@ -162,17 +162,17 @@ HEAD = re.compile(
     rf"[\u200e\u200f\ufeff]*(?:\[{DATE}{BETWEEN}{TIME}{HALF}\] ?|".replace("?P<", "?P<i_")
     + rf"{DATE}{BETWEEN}{TIME}{HALF}[\s\u202f]+[-\u2013\u2014][\s\u202f]+)"
 )
-"""How a message begins in an export of WhatsApp: of an iPhone in brackets, of Android before a dash."""
+"""Start of a message in an export of WhatsApp: in brackets on an iPhone, before a dash on Android."""
 
 ATTACHED = re.compile(r"<[^<>:]{1,40}: (?P<name>[^<>]{1,255})>")
 FILE_ATTACHED = re.compile(r"\u200e?(?P<name>\S[^\n]*\.\w{2,5}) \([^()\n]+\)\Z")
 LEFT_OUT = re.compile(r"<[^<>\n]{1,40}>\Z")
 EDITED = re.compile(r"<[^<>]{0,40}(?:edited|bearbeitet|editad|modifi)[^<>]{0,40}>\Z")
 MAX_LEFT_OUT_WORDS = 3
-"""Words with which an iPhone says that a picture is left out, in any language; notices have more."""
+"""Maximum words of an iPhone's notice of an omitted picture, in any language; other notices have more."""
 
 MAX_WHATSAPP_CHARS = 1_000_000
-"""Characters of one message: what has more is no chat."""
+"""Maximum characters of one message: a file with more is not a chat."""
 
 
 class _Head(NamedTuple):
@@ -235,7 +235,7 @@ def _heads(source: Source) -> Iterator[tuple[_Head | None, str]]:
 
 
 def _date_order(source: Source) -> tuple[int, int, int] | None:
-    """Return the places of year, month and day in the dates; None if no line begins a message."""
+    """Return the positions of year, month and day in the dates; None if no line begins a message."""
     orders = {"day": (2, 1, 0), "month": (2, 0, 1)}
     last: dict[str, tuple[int, ...]] = {}
     backwards = dict.fromkeys(orders, 0)
@@ -280,7 +280,7 @@ def _whatsapp_message(
 ) -> Found:
     year, month, day = (head.numbers[place] for place in order)
     text = EDITED.sub("", text).rstrip("\u200e \n")
-    # The order of dates may be seen better in a later export: the id is made of what the file says.
+    # A later export may show the order of dates better: the id uses the dates as written.
     key = digest(chat, head.stamp, head.speaker, text)
     seen[key] = seen.get(key, 0) + 1
     turn_id = f"{key}-{seen[key]}" if seen[key] > 1 else key
@@ -356,7 +356,7 @@ def _telegram_message(place: str, told: Json, chat: Json, me: object, zone: tzin
     at = seconds(told["date_unixtime"]) if "date_unixtime" in told else moment_of(told.get("date"), zone)
     speaker, sender = told.get("from"), told.get("from_id")
     if speaker is not None and not isinstance(speaker, str):
-        raise BrokenMessage("the sender is no name")
+        raise BrokenMessage("the sender is not a name")
     is_bot = chat.get("type") == "bot_chat" and (
         sender != f"user{me}" if me is not None else speaker == chat.get("name")
     )
@@ -386,11 +386,11 @@ def _telegram_message(place: str, told: Json, chat: Json, me: object, zone: tzin
 
 
 def _telegram_text(text: Any) -> str:
-    """Return a text that is one, or a list of texts and of parts with a form."""
+    """Return a text, given as one, or as a list of texts and formatted parts."""
     if isinstance(text, str):
         return text
     if not isinstance(text, list):
-        raise BrokenMessage("the text is none")
+        raise BrokenMessage("not a text")
     return "".join(
         part if isinstance(part, str) else text_of(object_of(part, "a part").get("text"), "a part") for part in text
     )

@@ -1,7 +1,7 @@
-"""Publish what a reader has read: in order, a bounded number of turns under way, each until it is answered.
+"""Publish the entries of a reader: in order, a bounded number of turns in flight, each until it is answered.
 
-Enters: entries, and what sends a turn. Leaves: a tally, whose counts only grow. Guaranteed: the tally counts what is
-settled, in the order of the export, so that an import which was interrupted goes on behind as many entries.
+Enters: entries, and a sender of turns. Leaves: a tally, whose counts only grow. Guaranteed: the tally counts settled
+entries, in the order of the export, so that an interrupted import continues behind as many entries.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from modestream_client.imports.reading import MAX_NAMED_PROBLEMS, Entry, Json, M
 from modestream_client.records import Written
 
 WINDOW = 64
-"""Turns under way at once."""
+"""Turns in flight."""
 
 BATCH = 100
-"""Entries that are read at once, in a thread."""
+"""Entries read at once, in a thread."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Pauses between attempts to send a turn."""
 
 PATIENCE_S = 900.0
-"""Seconds that a turn is sent again for, while the service is away."""
+"""Seconds for which a turn is retried while the service is away."""
 
 COUNTS = ("read", "stored", "duplicate", "refused")
 
 Outcome = Literal["stored", "duplicate", "forgotten"] | Problem
 
 Settled = tuple[Outcome | MoreProblems, str | None]
-"""What became of an entry, and the place of its turn in the log."""
+"""The outcome of an entry, and the place of its turn in the log."""
 
 
 class TryAgain(Exception):
@@ -42,7 +42,7 @@ class TryAgain(Exception):
 
 @dataclass(slots=True)
 class Tally:
-    """What became of an export so far. `forgotten` are turns that were forgotten before, and stay so."""
+    """Outcome of an export so far. `forgotten` are turns that were forgotten before, and stay so."""
 
     read: int = 0
     stored: int = 0
@@ -88,18 +88,18 @@ class Tally:
 
 
 Send = Callable[[Json, "int | str"], Awaitable[tuple[Outcome, str | None]]]
-"""Sends a turn, from a place of the export; returns what became of it, and its place in the log. Raises TryAgain."""
+"""Sends a turn, from a place of the export; returns its outcome, and its place in the log. Raises TryAgain."""
 
 Count = Callable[[Tally], None]
-"""Is told the tally whenever it has grown."""
+"""Gets the tally whenever it has grown."""
 
 
 async def publish(
     entries: AsyncIterator[Entry], send: Send, tally: Tally, count: Count | None = None, window: int = WINDOW
 ) -> None:
-    """Publish the entries behind those that the tally has. Raises the cause of a TryAgain that does not end."""
+    """Publish the entries behind those of the tally. Raises the cause of a TryAgain that does not end."""
     settled_before = tally.read
-    # Broken messages stand between the turns that are under way, so that all are settled in their order.
+    # Broken messages queue with the turns in flight, so that all are settled in their order.
     under_way: deque[asyncio.Task[Settled] | Problem | MoreProblems] = deque()
 
     async def settle() -> None:
@@ -148,13 +148,13 @@ async def _sent(entry: Message, send: Send) -> Settled:
 
 
 RETRIABLE = ("unavailable", "timeout", "too_many_requests")
-"""Codes of failures that pass."""
+"""Codes of transient failures."""
 
 TURN_TIMEOUT_S = 60.0
 
 
 async def outcome_of(request: Awaitable[tuple[Reply, Written | None]], place: int | str) -> tuple[Outcome, str | None]:
-    """Return what became of a turn that a client sends. Raises TryAgain, and other errors of the client."""
+    """Return the outcome of a turn that a client sends. Raises TryAgain, and other errors of the client."""
     try:
         reply, written = await request
     except (MemoryTimeout, MemoryUnreachable) as failure:
@@ -169,19 +169,19 @@ async def outcome_of(request: Awaitable[tuple[Reply, Written | None]], place: in
 
 
 async def read_beside(entries: Iterator[Entry]) -> AsyncIterator[Entry]:
-    """Yield entries that are read in a thread, some at a time."""
+    """Yield entries that a thread reads in batches."""
     while batch := await asyncio.to_thread(list, islice(entries, BATCH)):
         for entry in batch:
             yield entry
 
 
 class ModesFor:
-    """Which mode the messages of a part of an export get: `project:Foo=work`, `conversation:Old plans=journal`."""
+    """Chooses the mode of parts of an export: `project:Foo=work`, `conversation:Old plans=journal`."""
 
     KINDS = ("project", "conversation")
 
     def __init__(self, rules: Iterable[str] = (), mode: str | None = None) -> None:
-        """`mode` is that of all other messages. Raises ValueError for a rule of another form."""
+        """`mode` is that of all other messages. Raises ValueError for a malformed rule."""
         self._mode = mode
         self._modes: dict[tuple[str, str], str] = {}
         for rule in rules:

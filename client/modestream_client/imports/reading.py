@@ -1,8 +1,8 @@
-"""What readers of exports share: entries, turns, resources, times.
+"""Shared parts of the readers of exports: entries, turns, resources, times.
 
 A reader is a generator over one open file: it yields `Message`, `Problem` and `NOT_A_MESSAGE` in the export's order,
-and keeps no more of the file than one conversation, line or mail. Guaranteed by `checked`: nothing is yielded of a file
-that is not of the format; a long message is cut into several turns, so that nothing of it is lost.
+and keeps at most one conversation, line or mail of the file. Guaranteed by `checked`: a file of another format yields
+nothing; a long message is cut into several turns, so that nothing of it is lost.
 """
 
 import hashlib
@@ -17,32 +17,32 @@ from typing import Any
 Json = dict[str, Any]
 
 MAX_CONTENT_CHARS = 32_768
-"""Characters of a turn's content, and of a resource's text (docs/contract.md)."""
+"""Maximum characters of a turn's content, and of a resource's text (docs/contract.md)."""
 
 MAX_TURN_RESOURCES = 100
-"""Resources of a turn (docs/contract.md)."""
+"""Maximum resources of a turn (docs/contract.md)."""
 
 MAX_RESOURCE_CHARS = 4 * MAX_CONTENT_CHARS
-"""Characters that the resources of one turn have together: evidence and record of a turn fit into a Kafka record."""
+"""Maximum characters of all resources of one turn: evidence and record of a turn fit into a Kafka record."""
 
 MAX_ID_CHARS = 512
 
 MAX_METADATA_CHARS = 1024
-"""Characters of a text in a turn's metadata, such as the title of its conversation."""
+"""Maximum characters of a text in a turn's metadata, such as the title of its conversation."""
 
 MAX_PROBLEMS_BEFORE_A_MESSAGE = 100
-"""A file that begins with more broken messages than this is not of the format."""
+"""Broken messages at the start of a file after which it is not of the format."""
 
 MAX_SHOWN_CHARS = 200
 
 
 class NotOfFormat(ValueError):
-    """The file is no export of this format; the message says what was expected."""
+    """The file is not an export of this format; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A message that is no turn. `place` is the number of its line, from 1, or its id in the export."""
+    """A message that is not a turn. `place` is the number of its line, from 1, or its id in the export."""
 
     place: int | str
     code: str
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message: `turn` has the fields of `turn.v1` without its `schema`; `scope` is in it where the export has one.
+    """A message: `turn` has the fields of `turn.v1` without its `schema`, and a `scope` where the export has one.
 
     `belongs_to` are the names by which a mode can be chosen for it: `project`, `conversation`.
     """
@@ -63,7 +63,7 @@ class Message:
 
 
 class _NotAMessage:
-    """Something of the format that is no message, such as a service notice."""
+    """An entry of the format that is not a message, such as a service notice."""
 
 
 NOT_A_MESSAGE = _NotAMessage()
@@ -81,7 +81,7 @@ Found = Message | Problem | _NotAMessage
 
 
 def entry_line(entry: Entry) -> bytes:
-    """Return an entry as a line of JSON of at most MAX_ENTRY_BYTES, for a reader in a process of its own."""
+    """Return an entry as a line of JSON of at most MAX_ENTRY_BYTES, for a reader in its own process."""
     if isinstance(entry, Message):
         fields: Json = {"place": entry.place, "turn": entry.turn, "belongs_to": entry.belongs_to}
     else:
@@ -93,7 +93,7 @@ def entry_line(entry: Entry) -> bytes:
 
 
 MAX_ENTRY_BYTES = 8 * 1024 * 1024
-"""Bytes of a message: the service takes no larger record."""
+"""Maximum bytes of a message: the service takes no larger record."""
 
 
 def entry_of(line: Mapping[str, Any]) -> Entry:
@@ -130,7 +130,7 @@ def checked(found: Iterable[Found], expected: str) -> Iterator[Entry]:
 
 
 MAX_NAMED_PROBLEMS = 100
-"""Broken messages that the result of an import names (docs/contract.md)."""
+"""Broken messages named in the result of an import (docs/contract.md)."""
 
 MAX_COUNTED_TOGETHER = 1000
 
@@ -158,7 +158,7 @@ def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Pro
 
 
 def _short_place(place: int | str) -> int | str:
-    """Return a place as a result names it, however long the export's own id is."""
+    """Return a place for a result, shortened if the export's own id is long."""
     return clean(place)[:MAX_SHOWN_CHARS] if isinstance(place, str) else place
 
 
@@ -170,14 +170,14 @@ def _expecting(found: Iterable[Found], expected: str) -> Iterator[Found]:
 
 
 class _Moments:
-    """Keeps the order of messages that have the same time in the export, which has minutes or seconds alone."""
+    """Keeps the order of messages with equal times, as exports have only minutes or seconds."""
 
     def __init__(self) -> None:
         self._last: tuple[str, str | None] = ("", None)
         self._same = 0
 
     def told_apart(self, message: Message) -> Message:
-        """Return a message at its time, some milliseconds later where earlier ones have the same."""
+        """Return a message at its time, some milliseconds later if earlier ones have the same."""
         moment = message.turn.get("occurred_at")
         place = (str(message.turn.get("conversation_id")), moment)
         self._same = self._same + 1 if place == self._last and moment is not None else 0
@@ -193,10 +193,10 @@ class _Moments:
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """Cut what is longer than a turn may be; the first part has the message's own id."""
+    """Cut a message longer than a turn; the first part has the message's own id."""
     turn = message.turn
     if "scope" in turn:
-        # Lines of `turn.v1` are what they are: the service refuses a long one.
+        # Lines of `turn.v1` stay as they are: the service refuses a long one.
         yield message
         return
     groups: list[list[Json]] = [[]]
@@ -225,7 +225,7 @@ def cut(text: str, most: int = MAX_CONTENT_CHARS) -> Iterator[str]:
     """Cut a text behind the last paragraph, line or word that fits."""
     while len(text) > most:
         ends = (text.rfind(mark, most // 2, most) for mark in ("\n\n", "\n", " "))
-        # A text without any of them, such as a key, is cut where it must be.
+        # A text without any of them, such as a key, is cut at the limit.
         end = next((end for end in ends if end > 0), most)
         if text[:end].strip():
             yield text[:end].rstrip()
@@ -247,7 +247,7 @@ def message(
     belongs_to: Mapping[str, str | None] | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Found:
-    """Return a turn; one without words has what its resources are as its content, one with neither is no message."""
+    """Return a turn; without words its resources are described in its content; without both it is not a message."""
     kept = list(resources)
     names = (resource["uri"].rpartition("/")[2] or resource["uri"] for resource in kept)
     text = clean(content).strip() or ", ".join(names)
@@ -272,7 +272,7 @@ def message(
 
 
 def resource(uri: str, media_type: str | None = None, text: str | None = None, name: str | None = None) -> Json:
-    """Return a resource as an export names it; its type is told by the name where the export does not say."""
+    """Return a resource as an export names it; a missing type is derived from the name."""
     stated = media_type if isinstance(media_type, str) else None
     kind = stated or mimetypes.guess_type(name if isinstance(name, str) else uri)[0] or "application/octet-stream"
     return {
@@ -284,7 +284,7 @@ def resource(uri: str, media_type: str | None = None, text: str | None = None, n
 
 
 def clean(text: str) -> str:
-    """Return a text without what no JSON text may have: halves of surrogate pairs."""
+    """Replace halves of surrogate pairs, which JSON texts can't have."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -311,7 +311,7 @@ def iso(moment: datetime) -> str:
 def seconds(value: object) -> datetime:
     """Return the time of seconds since the epoch. Raises BrokenMessage."""
     try:
-        # Of anything else it raises TypeError.
+        # It raises TypeError for other types.
         return datetime.fromtimestamp(round(float(value), 6), UTC)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):
         raise BrokenMessage(f"the time {shown(value)} is none") from None
@@ -320,7 +320,7 @@ def seconds(value: object) -> datetime:
 def moment_of(value: object, zone: tzinfo = UTC) -> datetime:
     """Return an ISO-8601 time; one without a zone is of `zone`. Raises BrokenMessage."""
     try:
-        # Of anything else it raises TypeError.
+        # It raises TypeError for other types.
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
@@ -342,12 +342,12 @@ def object_of(value: object, name: str) -> Json:
 
 
 def dicts(value: object) -> Iterator[Json]:
-    """Yield the objects of a list; nothing of what is no list."""
+    """Yield the objects of a list; nothing if it is not a list."""
     yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()
 
 
 def shown(value: object) -> str:
-    """Return what a value is, and not what it says: problems are kept, and messages are not theirs to keep."""
+    """Return a value's type, not its content: problems are stored, messages must not be."""
     if isinstance(value, bool | int | float | Decimal) or value is None:
         return str(value)[:40]
     return {"str": "a text", "dict": "an object", "list": "a list"}.get(type(value).__name__, type(value).__name__)
@@ -363,4 +363,4 @@ def broken(place: int | str, problem: Exception) -> Problem:
 
 
 BROKEN = (BrokenMessage, KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-"""What reading a message of an unexpected form raises."""
+"""Errors of reading a message of an unexpected form."""

@@ -1,6 +1,6 @@
-"""What readers take from: files as they are, JSON and lines as streams, zips.
+"""Input of the readers: plain files, JSON and lines as streams, zips.
 
-Guaranteed: no more than one value, line or member's piece is kept; what is larger, or damaged, is told apart.
+Guaranteed: at most one value, line or piece of a member is kept; larger or damaged ones are reported as such.
 """
 
 import codecs
@@ -16,27 +16,27 @@ from typing import IO, Any, Protocol
 from modestream_client.imports.reading import MAX_SHOWN_CHARS, BrokenMessage, Json, NotOfFormat, Problem, clean, shown
 
 MAX_VALUE_CHARS = 64 * 1024 * 1024
-"""Characters of one conversation; also the bytes of a mail."""
+"""Maximum characters of one conversation; also the bytes of a mail."""
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""Bytes of a line: a session's has its images in it."""
+"""Maximum bytes of a line: a session's has its images in it."""
 
 MAX_DEPTH = 100
 
 PARSED_BYTES = 4 * 1024 * 1024
-"""Bytes that the parser gets at once: of a longer string it looks at all that has come again with each."""
+"""Bytes given to the parser at once: with each piece it scans the received part of a long string again."""
 
 MAX_UNPACKED_BYTES = 8 * 1024**3
-"""Bytes that are read of a zip's members together."""
+"""Maximum bytes read of a zip's members together."""
 
 MAX_MEMBERS = 200_000
 
 
 class Source(Protocol):
-    """What readers need of a file."""
+    """The part of a file's interface that readers need."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read on."""
+        """Read the next bytes."""
         ...
 
     def readline(self, size: int = -1, /) -> bytes:
@@ -45,7 +45,7 @@ class Source(Protocol):
 
 
 class TooLarge:
-    """Stands for a value that is larger than what is kept of an export at once."""
+    """Stands for a value larger than the part of an export kept at once."""
 
 
 TOO_LARGE = TooLarge()
@@ -54,16 +54,16 @@ TOO_LARGE = TooLarge()
 def json_values(source: Source, wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the values at these paths of a JSON text, one at a time; `item` is any index of a list.
 
-    Numbers with a fraction are `Decimal`; a value that is too large is TOO_LARGE. Raises BrokenMessage where the text
-    is no JSON, or nests too deep.
+    Numbers with a fraction are `Decimal`; a too large value is TOO_LARGE. Raises BrokenMessage for invalid JSON, or
+    JSON that nests too deep.
     """
     try:
         yield from _values(source, wanted)
     except BrokenMessage:
         raise
     except ValueError:
-        # The parser raises it late, of a number of thousands of digits.
-        raise BrokenMessage("the JSON has a number that is none") from None
+        # The parser raises it late, for a number of thousands of digits.
+        raise BrokenMessage("the JSON has an invalid number") from None
 
 
 def _values(source: Source, wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -101,20 +101,20 @@ def _events(source: Source) -> Iterator[tuple[str, Any]]:
             _Rewound(source.read(3).removeprefix(codecs.BOM_UTF8), source), buf_size=PARSED_BYTES
         )
     except (ijson.JSONError, ValueError) as problem:
-        # Of its message the first line: the others repeat the text.
+        # Only the first line of its message: the others repeat the text.
         reason = (str(problem).strip().splitlines() or [""])[0][:MAX_SHOWN_CHARS]
         raise BrokenMessage(f"the JSON breaks off or is broken: {reason}") from None
 
 
 STARTS, ENDS = ("start_map", "start_array"), ("end_map", "end_array")
-"""Events of a parser around what is in a container."""
+"""Events of a parser around the content of a container."""
 
 VALUE_CHARS = 64
-"""What a value costs beside its characters."""
+"""Cost of a value in addition to its characters."""
 
 
 class _Value:
-    """One value, built from a parser's events; what is too large is dropped, to its end."""
+    """One value, built from a parser's events; a too large one is dropped, to its end."""
 
     def __init__(self) -> None:
         self.whole: Any = None
@@ -150,14 +150,14 @@ class _Value:
 
 
 class _Rewound:
-    """A source of which the first bytes were read already."""
+    """A source whose first bytes were already read."""
 
     def __init__(self, first: bytes, source: Source) -> None:
         self._first = first
         self._source = source
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read on."""
+        """Read the next bytes."""
         if self._first and size:
             first, self._first = self._first, b""
             return first
@@ -165,7 +165,7 @@ class _Rewound:
 
 
 def lines(source: Source) -> Iterator[tuple[int, bytes | TooLarge]]:
-    """Yield the lines with their numbers from 1, without what ends them; one that is too long is TOO_LARGE."""
+    """Yield the lines with their numbers from 1, without line ends; a too long one is TOO_LARGE."""
     number = 0
     while piece := source.readline(MAX_LINE_BYTES):
         number += 1
@@ -181,7 +181,7 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | TooLarge]]:
 
 
 def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
-    """Yield the objects of JSON lines, or why a line is none; empty lines are passed over."""
+    """Yield the objects of JSON lines, or why a line is broken; empty lines are skipped."""
     for number, line in lines(source):
         if isinstance(line, TooLarge):
             yield number, Problem(number, "too_large", f"a line has at most {MAX_LINE_BYTES} bytes")
@@ -189,7 +189,7 @@ def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
             try:
                 value = _loaded(line)
             except (ValueError, RecursionError):
-                yield number, Problem(number, "invalid_json", "the line is no JSON in UTF-8")
+                yield number, Problem(number, "invalid_json", "the line is not JSON in UTF-8")
                 continue
             if isinstance(value, dict):
                 yield number, value
@@ -198,7 +198,7 @@ def json_lines(source: Source) -> Iterator[tuple[int, Json | Problem]]:
 
 
 def _loaded(line: bytes) -> Any:
-    """Return the value of a line; halves of surrogate pairs, which no JSON text may have, are replaced."""
+    """Return the value of a line; halves of surrogate pairs, which JSON texts can't have, are replaced."""
     value = json.loads(line.decode())
     # Most lines have none.
     return json.loads(clean(json.dumps(value, ensure_ascii=False))) if b"\\ud" in line.lower() else value
@@ -212,12 +212,12 @@ def is_zip(source: IO[bytes]) -> bool:
 
 
 DAMAGED = (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error, lzma.LZMAError)
-"""What unpacking a damaged or encrypted member raises."""
+"""Errors of unpacking a damaged or encrypted member."""
 
 
 @contextmanager
 def _damage_told(name: str) -> Iterator[None]:
-    """Raise BrokenMessage for what unpacking raises."""
+    """Raise BrokenMessage for errors of unpacking."""
     try:
         yield
     except DAMAGED as damage:
@@ -225,13 +225,13 @@ def _damage_told(name: str) -> Iterator[None]:
 
 
 class _Limited:
-    """A member of a zip, of which no more is read than the whole zip may have."""
+    """A member of a zip, read only up to the limit of the whole zip."""
 
     def __init__(self, member: IO[bytes], room: list[int], name: str) -> None:
         self._member, self._room, self._name = member, room, name
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read on. Raises BrokenMessage."""
+        """Read the next bytes. Raises BrokenMessage."""
         return self._spent(self._member.read, size if size >= 0 else MAX_VALUE_CHARS)
 
     def readline(self, size: int = -1, /) -> bytes:
@@ -239,7 +239,7 @@ class _Limited:
         return self._spent(self._member.readline, size)
 
     def _spent(self, read: Callable[[int], bytes], size: int) -> bytes:
-        # Here, and not around all that reads it: a generator hears nothing of what its caller raises.
+        # Here, and not around its readers: a generator does not see its caller's exceptions.
         with _damage_told(self._name):
             piece = read(size)
         self._room[0] -= len(piece)
@@ -252,11 +252,11 @@ class Archive:
     """The members of a zip, read as streams."""
 
     def __init__(self, source: IO[bytes]) -> None:
-        """Raises NotOfFormat for what is no zip, or one with too many members."""
+        """Raises NotOfFormat for a file that is not a zip, or has too many members."""
         try:
             self._zip = zipfile.ZipFile(source)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error):
-            raise NotOfFormat("it is no whole zip") from None
+            raise NotOfFormat("the zip is incomplete") from None
         self.names = self._zip.namelist()
         if len(self.names) > MAX_MEMBERS:
             raise NotOfFormat(f"it has more than {MAX_MEMBERS} members")
@@ -272,7 +272,7 @@ class Archive:
 
 
 def members_of(source: IO[bytes], is_wanted: Callable[[str], object], expected: str) -> Iterator[Source]:
-    """Yield the file itself, or of a zip its wanted members in the order of their names. Raises NotOfFormat."""
+    """Yield the file itself, or the wanted members of a zip in the order of their names. Raises NotOfFormat."""
     if not is_zip(source):
         yield source
         return

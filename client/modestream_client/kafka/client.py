@@ -36,14 +36,14 @@ from modestream_client.sync import SyncMemoryCalls, constructed_as, without_awai
 from modestream_client.transport import OWN_WRITES, HeadersOf, OnPartial, ReadAfter
 
 MAX_LAST_TURNS = 100_000
-"""Boundaries whose last turn is remembered; the one that was written to longest ago is forgotten first."""
+"""Boundaries whose last turn is remembered, least recently written first out."""
 
 PRINCIPAL_HEADER = "principal"
 """The header with the caller's principal, for a service with authorization."""
 
 
 STREAM = ("stream", b"1")
-"""The header of a request that is to be answered in parts, too."""
+"""The header of a request that asks for partial replies."""
 
 
 class KafkaTransport:

@@ -1,8 +1,8 @@
 """The connection of a client: one producer, one consumer of one partition of the shared reply topic, Kafka's clock.
 
-Records that are sent are acknowledged by all in-sync replicas. Every record that arrives on the own partition leaves
-through `on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as
-`MemoryUnreachable`. A pending request gets the first record with its correlation id.
+Sent records are acknowledged by all in-sync replicas. Every record that arrives on the own partition leaves through
+`on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as `MemoryUnreachable`. A
+pending request gets the first record with its correlation id.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from modestream_client.kafka.security import KafkaSecurity, connection_options
 from modestream_client.transport import OnPartial
 
 MAX_DIFFERENCE_MS = 10 * 60 * 1000
-"""Clocks may differ by this: far more than a reply takes, far less than the hour that Kafka allows."""
+"""Tolerated difference of clocks: far more than a reply takes, far less than the hour that Kafka allows."""
 
 
 def _steady_ms() -> float:
-    """Return milliseconds that go on whatever the time is set to, where possible while the machine is suspended too."""
+    """Return monotonic milliseconds, where possible counting while the machine is suspended."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC) if hasattr(time, "clock_gettime") else None
     return 1000 * (time.monotonic() if clock is None else time.clock_gettime(clock))
 
 
 MAX_DISAGREEING = 3
-"""Own replies in a row that, written long before Kafka's supposed time, say that Kafka's clock was set back."""
+"""Own replies in a row from long before Kafka's supposed time that prove that Kafka's clock was set back."""
 
 
 class KafkaClock:
     """The time of day for records and deadlines: the own clock's, unless it is far from Kafka's.
 
-    Kafka refuses records from more than an hour ahead, and a wrong deadline means nothing. Kafka's time comes from the
-    replies that were read. It is at least as late as when a reply was written: one of a backlog may be old.
+    Kafka refuses records from more than an hour ahead, and makes a wrong deadline useless. Kafka's time comes from the
+    replies read so far. It is at least as late as when a reply was written: one of a backlog may be old.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class KafkaClock:
         self._own_ms = own_ms
         self._steady_ms = steady_ms
         self._began_ms: float | None = None
-        """Kafka's time at the zero of the steady clock: the latest that a record says."""
+        """Kafka's time at the zero of the steady clock: the latest that a record shows."""
         self._disagreeing: list[float] = []
 
     def note(self, written_ms: int, *, is_awaited: bool = True) -> None:
-        """Take the time at which a broker wrote a record that has just been read; `is_awaited`: an own request's."""
+        """Take the broker's timestamp of a record that has just been read; `is_awaited`: an own request's."""
         began_ms = written_ms - self._steady_ms()
         if self._began_ms is None or began_ms >= self._began_ms - MAX_DIFFERENCE_MS:
             self._began_ms = began_ms if self._began_ms is None else max(self._began_ms, began_ms)
@@ -153,10 +153,10 @@ REPLIES_TOPIC = "replies"
 
 LOOKS = 8
 LOOK_INTERVAL_S = 0.25
-"""How often, and at which interval, the service's topics are looked for."""
+"""Number and interval of lookups for the service's topics."""
 
 LOG_APPEND_TIME = 1
-"""The type of timestamps that a broker gives."""
+"""The type of a broker's own timestamps."""
 
 RecordHeaders = Iterable[tuple[str, bytes]]
 OnRecord = Callable[[RecordHeaders, bytes | None], bool]
@@ -198,13 +198,13 @@ class Connection:
         Its timestamp is `timestamp_ms` since the epoch, by default now, by Kafka's clock if the own one is far off. Its
         partition is by default murmur2 of the key, as in Java. Records of one key are written in the order of calls.
         Cancellation does not take the record back: `on_written` gets the offset in any case, and before this returns.
-        Raises `MemoryServiceError` with code `too_large` for a record that Kafka does not take.
+        Raises `MemoryServiceError` with code `too_large` for a record that Kafka refuses.
         """
         stamp = self.clock.corrected_ms() if timestamp_ms is None else timestamp_ms
         record = {"value": value, "key": key, "partition": partition, "headers": list(headers), "timestamp_ms": stamp}
 
         async def hand_over(producer: AIOKafkaProducer) -> asyncio.Future[RecordMetadata]:
-            # The lock keeps the order: where a batch is full, a later, smaller record would find room before this one.
+            # The lock keeps the order: if a batch is full, a later, smaller record would fit before this one.
             async with self._in_order.setdefault(key, asyncio.Lock()):
                 future: asyncio.Future[RecordMetadata] = await producer.send(topic, **record)
             future.add_done_callback(report_offset)
@@ -269,9 +269,9 @@ async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: fl
 
 
 async def _is_there(consumer: AIOKafkaConsumer, topic: str) -> bool:
-    """True if there is a topic, also one that was created a moment ago: brokers learn of it one after the other."""
+    """True if there is a topic, even one created a moment ago: brokers learn of it one after the other."""
     for _ in range(LOOKS):
-        # Names all topics: one that is asked for is awaited, and a broker may create it.
+        # List all topics: a lookup by name waits for the topic, and a broker may create it.
         if topic in await consumer.topics():
             return True
         await asyncio.sleep(LOOK_INTERVAL_S)
@@ -293,8 +293,8 @@ async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord, clock: KafkaClo
 
 
 async def _stop(stop: Callable[[], Any], cut: Callable[[], Any], timeout_s: float) -> None:
-    # In a task of its own: without a broker aiokafka's `stop` may flush for ever, or raise a spurious CancelledError
-    # with its connections still open.
+    # In its own task: without a broker aiokafka's `stop` may flush forever, or raise a spurious CancelledError with its
+    # connections still open.
     stopping = asyncio.create_task(stop())
     await asyncio.wait({stopping}, timeout=timeout_s)
     if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:

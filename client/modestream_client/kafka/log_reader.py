@@ -15,22 +15,22 @@ from modestream_client.kafka.own_clients import OwnConsumer
 from modestream_client.records import Record
 
 POLL_MS = 500
-"""How long one read waits for records."""
+"""Time that one read waits for records."""
 
 PAGE_RECORDS = 1000
-"""Records that are handed on together."""
+"""Records handed on together."""
 
 LOOKUP_S = 1.0
-"""The pause between two looks for topics that are not there yet."""
+"""Interval between lookups of missing topics."""
 
 METADATA_S = 0.1
-"""The pause between two looks at the assignment."""
+"""Interval between checks of the assignment."""
 
 TopicAndPartition = tuple[str, int]
 
 
 def log_consumer(connection: Mapping[str, Any], **options: Any) -> OwnConsumer:
-    """Return a consumer, not yet started. `options` are arguments of aiokafka's, `connection` those of its address.
+    """Return a consumer, not yet started. `options` are aiokafka's arguments, `connection` those of its address.
 
     By default it has no group, and begins at the oldest record where an offset does not exist.
     """
@@ -39,7 +39,7 @@ def log_consumer(connection: Mapping[str, Any], **options: Any) -> OwnConsumer:
 
 
 class LogReader:
-    """Reads with a started consumer. `partitions` stay assigned; others are while they are read, one at a time."""
+    """Reads with a started consumer. `partitions` stay assigned; others only while they are read, one at a time."""
 
     def __init__(self, consumer: Any, partitions: Collection[TopicAndPartition] = ()) -> None:
         self._consumer = consumer
@@ -74,7 +74,7 @@ class LogReader:
     ) -> tuple[list[Record], int]:
         """Return at most `most` records from an offset on, and the offset to read next.
 
-        An offset that retention has removed is that of the first record that is left.
+        An offset removed by retention becomes that of the first remaining record.
         """
         source = TopicPartition(*partition)
         async with self._reading:
@@ -97,13 +97,13 @@ class LogReader:
             await asyncio.sleep(0)
 
     async def read_to_end(self, partition: TopicAndPartition) -> AsyncIterator[list[Record]]:
-        """Yield all records that a partition has, some at a time."""
+        """Yield all present records of a partition, in batches."""
         end = (await self.ends([partition]))[partition]
         async for records in self.read_range(partition, 0, end):
             yield records
 
     async def read_through(self, partition: TopicAndPartition, take: Callable[[Record], object]) -> None:
-        """Call `take` with all records that a partition has, and keep none of them."""
+        """Call `take` with all present records of a partition, and keep none of them."""
         async for records in self.read_to_end(partition):
             for record in records:
                 take(record)
@@ -111,7 +111,7 @@ class LogReader:
     async def windows_backwards(self, partition: TopicAndPartition, first: int) -> AsyncIterator[range]:
         """Yield the offsets of a partition, from its present end to its beginning.
 
-        The last window has `first` offsets, and each one before it as many as all that were yielded until then.
+        The last window has `first` offsets, each one before it as many as all yielded so far.
         """
         start = end = (await self.ends([partition]))[partition]
         begin = await self.begin(partition)
@@ -121,27 +121,27 @@ class LogReader:
 
     async def subscribe(self, topics: Sequence[str]) -> list[TopicAndPartition]:
         """Assign all partitions of topics, also those added later; return them once all topics are there."""
-        # Asked for by name, a topic that is not there yet would be looked for again only after minutes.
+        # A missing topic subscribed by name would be looked for again only after minutes.
         while not set(topics) <= await self._consumer.topics():  # noqa: ASYNC110
             await asyncio.sleep(LOOKUP_S)
         self._consumer.subscribe(topics)
-        # Without a group all partitions of a topic are assigned as soon as it is there; nothing tells of that.
+        # Without a group all partitions of a topic are assigned as soon as it is there, without any event.
         while {each.topic for each in self._consumer.assignment()} != set(topics):  # noqa: ASYNC110
             await asyncio.sleep(METADATA_S)
         return sorted(self._consumer.assignment())
 
     def seek(self, offsets: Mapping[TopicAndPartition, int]) -> None:
-        """Let `poll` go on at these offsets of assigned partitions."""
+        """Let `poll` continue at these offsets of assigned partitions."""
         for partition, offset in offsets.items():
             self._consumer.seek(TopicPartition(*partition), offset)
 
     async def poll(self, most: int | None = None, wait_ms: int = POLL_MS) -> dict[TopicAndPartition, list[Record]]:
-        """Return the next records of all assigned partitions, without those that have none."""
+        """Return the next records of all assigned partitions, except empty ones."""
         fetched = await self._consumer.getmany(timeout_ms=wait_ms, max_records=most)
         return {partition: _records(records) for partition, records in fetched.items()}
 
     def position(self, partition: TopicAndPartition) -> int | None:
-        """Return the offset that is read next; None if it is not known yet."""
+        """Return the offset that is read next; None if unknown."""
         return next_offset(self._consumer, TopicPartition(*partition))
 
     async def commit(self) -> None:
@@ -163,7 +163,7 @@ async def open_log_reader(
 
 
 def next_offset(consumer: Any, partition: TopicPartition) -> int | None:
-    """Return the offset that a consumer reads next, behind control records; None if it is not known yet."""
+    """Return the offset that a consumer reads next, behind control records; None if unknown."""
     # aiokafka's own `position` may wait.
     state = consumer._subscription.subscription.assignment.state_value(partition)  # noqa: SLF001
     position: int | None = state.position if state.has_valid_position else None

@@ -1,6 +1,6 @@
 """aiokafka as this client uses it: clients outlive lost connections, and close within seconds.
 
-Each corrects its own instances: whatever else the process does with aiokafka stays as it is.
+Each corrects only its own instances: other uses of aiokafka in the process stay unchanged.
 """
 
 import asyncio
@@ -22,21 +22,20 @@ HandOver = Callable[[AIOKafkaProducer], Awaitable[asyncio.Future[RecordMetadata]
 """Gives a producer a record; returns the future of its place."""
 
 READ_BACKOFF_S = 0.2
-"""The pause after an error of a consumer, so that an outage is no busy loop."""
+"""Pause after an error of a consumer, so that an outage does not cause a busy loop."""
 
 CLOSE_S = 0.25
-"""Seconds for the goodbyes of connections. Over TLS, event loops wait 30 s for the other side's."""
+"""Seconds for closing connections cleanly. Over TLS, event loops wait 30 s for the other side."""
 
 log = logging.getLogger(__name__)
 
 
 def write_if_open(write: Write) -> Write:
-    """Return the method, raising `KafkaConnectionError` for a connection that was closed; others raise `OSError`.
+    """Return the method, raising `KafkaConnectionError` for a closed connection; others raise `OSError`.
 
-    A broker that is killed resets its connections. For a pass or two of the event loop aiokafka still takes such a
-    connection for open. Written to it, asyncio drops the bytes, and the request fails once the loss is noticed; uvloop
-    raises `RuntimeError`, which would end aiokafka's task that fetches or sends. `KafkaConnectionError` is the error
-    that aiokafka repeats a request after.
+    A killed broker resets its connections. For a pass or two of the event loop aiokafka still takes such a connection
+    for open. If written to, asyncio drops the bytes, and the request fails once the loss is noticed; uvloop raises
+    `RuntimeError`, which would end aiokafka's task. After a `KafkaConnectionError` aiokafka retries the request.
     """
 
     @wraps(write)
@@ -55,8 +54,8 @@ def write_if_open(write: Write) -> Write:
 async def fetch_until_closed(fetcher: Any, fetch: Callable[[], Awaitable[None]], first: Awaitable[None]) -> None:
     """Wait for the `first` run of a fetcher's task; run `fetch` after each one that an error has ended.
 
-    An error that aiokafka does not expect ends that task, and is only logged: each later poll of its consumer returns
-    nothing, as if nothing were left. The next run begins where the consumer is: it skips and repeats nothing.
+    An unexpected error ends that task, and aiokafka only logs it: each later poll of its consumer returns nothing, as
+    if nothing were left. The next run begins where the consumer is: it skips and repeats nothing.
     """
     run = first
     while True:
@@ -64,7 +63,7 @@ async def fetch_until_closed(fetcher: Any, fetch: Callable[[], Awaitable[None]],
             await run
         except KafkaError as problem:
             log.warning("reading from Kafka ended by %r, it begins again", problem.__cause__ or problem)
-            # The others are cancelled by the new run; one that ended by the error would end that, too.
+            # The new run cancels the others; one that ended by the error would end the new run, too.
             fetcher._pending_tasks = {task for task in fetcher._pending_tasks if not task.done()}  # noqa: SLF001
             await asyncio.sleep(READ_BACKOFF_S)
             run = fetch()
@@ -83,15 +82,15 @@ class OwnConsumer(AIOKafkaConsumer):  # type: ignore[misc] # aiokafka has no typ
         correct_connections(self._client)
         await super().start()
         fetcher = self._fetcher
-        # No copy of the task: it is waited for, and cancelled with the one that waits.
+        # The same task, not a copy: it is awaited, and cancelled with the one that waits.
         reading = fetch_until_closed(fetcher, fetcher._fetch_requests_routine, fetcher._fetch_task)  # noqa: SLF001
         fetcher._fetch_task = asyncio.create_task(reading)  # noqa: SLF001
 
     async def stop(self) -> None:
         """Disconnect, started or not.
 
-        In a task of its own: after a fetch that has just begun or failed, aiokafka's `stop` ends with a CancelledError,
-        which would stand for the caller's own.
+        In its own task: after a fetch that has just begun or failed, aiokafka's `stop` ends with a CancelledError,
+        which would look like the caller's own.
         """
         stopping = asyncio.create_task(super().stop())
         await asyncio.wait({stopping})
@@ -117,7 +116,7 @@ def correct_connections(client: Any) -> None:
 
 async def _bootstrap(client: Any, bootstrap: Any) -> None:
     """Connect to the first address that answers, one after the other in any order. Raises KafkaConnectionError."""
-    # An error that aiokafka does not expect would end its own loop: it gets one address at a time.
+    # An unexpected error would end aiokafka's own loop: it gets one address at a time.
     every = client._bootstrap_servers  # noqa: SLF001
     addresses = every.split(",") if isinstance(every, str) else [*every]
     random.shuffle(addresses)
@@ -141,7 +140,7 @@ async def _bootstrap(client: Any, bootstrap: Any) -> None:
 
 
 async def _connection_of(client: Any, get: Any, *node: Any, **how: Any) -> Any:
-    """Return an open connection, corrected; None where there is none, as aiokafka does."""
+    """Return an open, corrected connection; None without one, as aiokafka does."""
     try:
         connection = await get(*node, **how)
     except KafkaError:
@@ -156,7 +155,7 @@ async def _connection_of(client: Any, get: Any, *node: Any, **how: Any) -> Any:
 
 
 async def _close(client: Any, close: Any) -> None:
-    """Close all connections; cut those whose other side does not say goodbye."""
+    """Close all connections; cut those whose other side does not answer."""
     writers = [connection._writer for connection in client._conns.values()]  # noqa: SLF001 (gone once it is closed)
     closing = asyncio.ensure_future(close())
     await asyncio.wait({closing}, timeout=CLOSE_S)
@@ -168,10 +167,11 @@ async def _close(client: Any, close: Any) -> None:
 
 
 class RenewedProducer:
-    """A producer, and its successor when Kafka has lost count of its records.
+    """A producer, replaced when Kafka has lost count of its records.
 
     An idempotent producer numbers its records. Where Kafka refuses one, as it does if its timestamp is too far ahead,
-    aiokafka goes on with the next number, and Kafka refuses all later ones of that partition as out of order, for ever.
+    aiokafka continues with the next number, and Kafka refuses all later ones of that partition as out of order,
+    forever.
     """
 
     def __init__(self, make: Callable[[], AIOKafkaProducer], stop: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
@@ -183,7 +183,7 @@ class RenewedProducer:
         self._stopping: set[asyncio.Task[None]] = set()
 
     async def send(self, hand_over: HandOver) -> RecordMetadata:
-        """Write a record, once more where it was refused as out of order. Raises KafkaError.
+        """Write a record, once more if it was refused as out of order. Raises KafkaError.
 
         Cancellation does not take it back.
         """
@@ -201,7 +201,7 @@ class RenewedProducer:
             await asyncio.wait(self._stopping)
 
     async def _renew(self, refused: AIOKafkaProducer) -> None:
-        """Start another one, unless that was done for an earlier record."""
+        """Start a new one, unless that was done for an earlier record."""
         async with self._renewing:
             if self.current is not refused:
                 return

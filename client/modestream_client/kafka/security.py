@@ -1,4 +1,4 @@
-"""TLS and SASL towards Kafka: what a program sets, and what aiokafka takes."""
+"""TLS and SASL towards Kafka: a program's settings, and aiokafka's arguments."""
 
 import os
 import ssl
@@ -61,7 +61,7 @@ class KafkaSecurity(BaseModel, frozen=True, extra="forbid", hide_input_in_errors
         return value
 
     def create_ssl_context(self) -> ssl.SSLContext | None:
-        """Create the TLS context, None without TLS. Raises OSError or ssl.SSLError for files that can't be used."""
+        """Create the TLS context, None without TLS. Raises OSError or ssl.SSLError for unusable files."""
         if not self.uses_tls:
             return None
         for file in (self.ca_file, self.cert_file, self.key_file):
@@ -75,9 +75,9 @@ class KafkaSecurity(BaseModel, frozen=True, extra="forbid", hide_input_in_errors
 
 
 def connection_options(security: KafkaSecurity | None) -> dict[str, Any]:
-    """Return the arguments of aiokafka's clients; none for a connection without security.
+    """Return the arguments of aiokafka's clients; empty for a connection without security.
 
-    Raises ValueError, OSError or ssl.SSLError for a password or a file that can't be used.
+    Raises ValueError, OSError or ssl.SSLError for an unusable password or file.
     """
     if security is None or security.protocol == "PLAINTEXT":
         return {}

@@ -1,4 +1,4 @@
-"""The gateway itself, without a word about brokers; the users of a deployment, and its totals."""
+"""The gateway itself, without details of brokers; the users of a deployment, and its totals."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated

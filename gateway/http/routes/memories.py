@@ -1,4 +1,4 @@
-"""`POST …/turns`: one turn, or up to 100 in order. One memory, and what is to be forgotten."""
+"""`POST …/turns`: one turn, or up to 100 in order. One memory, and forgetting many."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -68,7 +68,7 @@ def _turns(reader: BodyReader, key: str | None, body: bytes) -> Turn | list[Turn
     if "turns" not in message:
         return _turn(reader, body, key, None)
     if unknown := [name for name in message if name != "turns"]:
-        raise Refused("invalid_value", "beside `turns` there is no other field", str(unknown[0])[:80])
+        raise Refused("invalid_value", "with `turns` no other field is allowed", str(unknown[0])[:80])
     if not isinstance(message["turns"], list) or not 1 <= len(message["turns"]) <= MAX_TURNS:
         raise Refused("invalid_value", f"`turns` is a list of 1 to {MAX_TURNS} turns", "turns")
     turns: list[Turn | Refused] = []
@@ -95,7 +95,7 @@ CHANGES: Mapping[str, Operation[WholeMemory] | None] = {
     "text": None,
     "interaction_mode": SET_INTERACTION_MODE,
 }
-"""Fields that are a change, and its command; another text is another turn."""
+"""Fields of a change, and their commands; another text is another turn."""
 
 FILTERS = ("searchable", "private")
 """Fields that are one change together."""
@@ -114,7 +114,7 @@ def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     @router.patch(
         path,
         operation_id="change_memory",
-        summary="Move a memory, edit its text, correct what it is for, or filter it",
+        summary="Move a memory, edit its text, correct its interaction mode, or filter it",
         openapi_extra=shapes.memory_change.openapi(),
     )
     async def change_memory(request: Request, call: ReadCall, memory_id: PathName) -> JSONResponse:
@@ -135,7 +135,7 @@ def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     @router.delete(
         path,
         operation_id="forget_memory",
-        summary="Forget a memory and what derives from it",
+        summary="Forget a memory and its derived data",
         openapi_extra=shapes.project.openapi(),
     )
     async def forget_memory(request: Request, call: ManageCall, memory_id: PathName) -> JSONResponse:
@@ -146,7 +146,7 @@ def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 
 
 def forget_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the routes that forget much at once; each needs the name again."""
+    """Return the routes that forget many at once; each needs the name repeated."""
     router = APIRouter(tags=["memories"])
     document = shapes.confirmed.openapi()
 

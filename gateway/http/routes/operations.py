@@ -16,7 +16,7 @@ from gateway.service.imports import Asked
 from gateway.service.service import MemoryService
 
 POLL_AFTER_S = 1
-"""Seconds until the next question about a job that runs."""
+"""Seconds until the next poll of a running job."""
 
 RevisionNumber = Annotated[int | None, Query(ge=0, description="A revision; without it the current one.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
@@ -42,7 +42,7 @@ def operation_routes(service: MemoryService, shapes: Shapes, rows: Iterable[Oper
 
 
 def job_routes(service: MemoryService) -> APIRouter:
-    """Return the route about a run that was left alone."""
+    """Return the route about a run without a waiting caller."""
     router = APIRouter(tags=["jobs"])
 
     @router.get(
@@ -59,7 +59,7 @@ def job_routes(service: MemoryService) -> APIRouter:
 
 
 def import_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the route that takes chats from elsewhere."""
+    """Return the route that imports chats."""
     router = APIRouter(tags=["jobs"])
     content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     document = {**shapes.imported.openapi(), "requestBody": {"required": True, "content": content}}

@@ -1,4 +1,4 @@
-"""What comes in parts: answers of the language model, and without an end, events and exports."""
+"""Streamed answers: the language model's, and, without an end, events and exports."""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -23,7 +23,7 @@ from gateway.service.failures import Refused, failed
 from gateway.service.service import MemoryService
 
 RETRY_MS = 2_000
-"""The pause before a listener connects again."""
+"""Pause before a listener reconnects."""
 
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="The id of the last event that arrived.")]
 
@@ -31,7 +31,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="T
 log = logging.getLogger(__name__)
 
 UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Header fields of a stream: nothing on the way keeps pieces back."""
+"""Header fields of a stream: no proxy may hold pieces back."""
 
 
 def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
@@ -50,7 +50,7 @@ def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
             return JSONAnswer(await service.operations.answer(call, scope, fields))
         asking = partial(service.operations.answer, call, scope, fields)
         events = _answer_events(in_pieces(asking, itemgetter("text")), request_id_of(request))
-        # What is refused must be refused before the answer begins.
+        # Refuse before the answer begins.
         first = await anext(events)
 
         async def stream() -> AsyncIterator[bytes]:
@@ -65,7 +65,7 @@ def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 
 
 async def _answer_events(pieces: AsyncIterator[str | Json], request_id: str) -> AsyncGenerator[bytes, None]:
-    """Yield `delta` events, then one `done`, or one `error`. Raises Refused for a request that makes no sense."""
+    """Yield `delta` events, then one `done`, or one `error`. Raises Refused for a contradictory request."""
     has_begun = False
     try:
         async for piece in pieces:
@@ -83,7 +83,7 @@ async def _answer_events(pieces: AsyncIterator[str | Json], request_id: str) -> 
 
 
 def _event(event: str, data: Json) -> bytes:
-    # In ASCII: many readers take what Unicode knows as line ends for the ends of lines.
+    # In ASCII: many readers take Unicode's line ends for ends of lines.
     return format_sse_event(event=event, data_str=to_json(data, inf_nan_mode="null", ensure_ascii=True).decode())
 
 
@@ -92,13 +92,13 @@ def event_routes(service: MemoryService) -> APIRouter:
     router = APIRouter(tags=["streams"])
 
     async def opened(call: ReadCall, last_event_id: LastEventId = None) -> AsyncIterator[Sent]:
-        # A dependency: what is refused must be refused before the answer begins.
+        # A dependency, to refuse before the answer begins.
         return await service.events.open(call, last_event_id)
 
     @router.get(
         "/v1/users/{user_id}/events",
         operation_id="listen_to_events",
-        summary="What happens to a user's memories, as server-sent events",
+        summary="Events of a user's memories, as server-sent events",
         response_class=EventSourceResponse,
     )
     async def listen_to_events(
@@ -131,7 +131,7 @@ def export_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         pages = await service.export.turns(call, everywhere, fields)
 
         async def lines() -> AsyncIterator[bytes]:
-            # Closed with it, so that the log says at once how much was taken.
+            # Closed with it, so that the log shows at once how much was sent.
             async with aclosing(pages):
                 async for page in pages:
                     yield b"".join(to_json(turn) + b"\n" for turn in page)
