@@ -15,14 +15,8 @@ from agents.ports.models import Embedder
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.cues.intents import mode_of_intent
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.decision import (
-    HISTORY_TURNS,
-    LeadingInteraction,
-    apply_threshold,
-    pool_votes,
-    smooth_interaction,
-)
+from agents.rules.interaction.classifier import HISTORY_TURNS, InteractionClassifier
+from agents.rules.interaction.decision import LeadingInteraction, apply_threshold, pool_votes, smooth_interaction
 from agents.rules.interaction.stability import Stability, StabilitySource, assess_stability, assume_stable, week_of
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
@@ -67,13 +61,13 @@ class InteractionReader:
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
     ) -> Interaction:
-        """Classify a request's query, smoothed by the interaction modes of the user's last turns.
+        """Classify a request's query in the light of the interaction modes of the user's last turns.
 
         Raises Unavailable or ModelMissing as `read` does, within seconds.
         """
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
         encoded = await self._general().query(request.query, boundary=request.scope.boundary)
-        current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
+        alone = self._classifier.probabilities(request.query, encoded.pooled)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         try:
             async with asyncio.timeout(HISTORY_TIMEOUT_S):
@@ -81,6 +75,7 @@ class InteractionReader:
                 history = [turn.reading.interaction or apply_threshold(await self.read(turn)) for turn in users]
         except TimeoutError as late:
             raise Unavailable("the last turns are not classified yet") from late
+        current = pool_votes(self._classifier.in_conversation(alone, [turn.mode for turn in history]), None, None)
         return smooth_interaction(current, history, is_unstable=stability().is_fallback)
 
 

@@ -9,9 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
-from training.interaction.examples import CUES, HELD_OUT, HELD_OUT_CONVERSATIONS, Turn, read_turns, training_turns
+from training.interaction.conversations import modes_before
+from training.interaction.examples import (
+    CUES,
+    HELD_OUT,
+    HELD_OUT_CONVERSATIONS,
+    HELD_OUT_SESSIONS,
+    Turn,
+    read_turns,
+    training_turns,
+)
 from training.interaction.fitting import mode_indexes
-from training.interaction.report import describe_intents, describe_method, format_quality, join_parts
+from training.interaction.report import describe_intents, describe_method, format_folds, format_quality, join_parts
 from training.interaction.training import train_classifier
 from training.interaction.vectors import Vectors, embed_texts
 
@@ -40,7 +49,8 @@ def _train(models: Path) -> None:
     notes = [NOTES.read_text().strip()] if NOTES.exists() else []
     parts = [
         describe_method(turns, result.temperature),
-        format_quality(result.shares, result.modes, turns),
+        format_folds(result.together, result.modes, turns),
+        format_quality(result.shares, result.together, result.modes, turns),
         f"The model has {len(result.model) / 1e6:.2f} MB.",
         _latency(turns, vectors, result.model),
         describe_intents(turns),
@@ -56,11 +66,18 @@ def _held_out(models: Path) -> list[str]:
     """Measure the shipped model on each held-out file."""
     classifier = InteractionClassifier.loads(MODEL.read_bytes())
     parts = []
-    for title, file in (("Held-out turns", HELD_OUT), ("Held-out conversations", HELD_OUT_CONVERSATIONS)):
+    for title, file in (
+        ("Held-out turns", HELD_OUT),
+        ("Held-out sessions", HELD_OUT_SESSIONS),
+        ("Held-out conversations", HELD_OUT_CONVERSATIONS),
+    ):
         turns = read_turns([file])
         vectors = embed_texts([turn.text for turn in turns], models)
-        shares = [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
-        parts += [f"## {title}", format_quality(np.array(shares), mode_indexes(turns), turns)]
+        pairs = zip(turns, vectors, strict=True)
+        shares = np.array([classifier.probabilities(turn.text, vector) for turn, vector in pairs])
+        histories = zip(shares, modes_before(shares, turns), strict=True)
+        together = np.array([classifier.in_conversation(alone, before) for alone, before in histories])
+        parts += [f"## {title}", format_quality(shares, together, mode_indexes(turns), turns)]
     return parts
 
 

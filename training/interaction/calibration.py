@@ -13,14 +13,14 @@ TEMPERATURES = np.round(np.arange(0.5, 2.51, 0.05), 2)
 BINS = 10
 
 
-def best_temperature(logits: Floats, modes: Labels) -> float:
+def best_temperature(logits: Floats, modes: Labels, weights: Floats | None = None) -> float:
     """Return the factor of the logits with the least negative log-likelihood (Guo et al. 2017)."""
-    return float(min(TEMPERATURES, key=lambda one: log_loss(softmax(logits * one), modes)))
+    return float(min(TEMPERATURES, key=lambda one: log_loss(softmax(logits * one), modes, weights)))
 
 
-def log_loss(shares: Floats, modes: Labels) -> float:
+def log_loss(shares: Floats, modes: Labels, weights: Floats | None = None) -> float:
     """Return the mean negative log-likelihood."""
-    return float(-np.log(shares[np.arange(len(modes)), modes]).mean())
+    return float(np.average(-np.log(shares[np.arange(len(modes)), modes]), weights=weights))
 
 
 def reliability(confidences: Floats, right: NDArray[np.bool_]) -> list[tuple[float, float, int, float, float]]:

@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
 HELD_OUT = HERE / "held_out.jsonl"
 HELD_OUT_CONVERSATIONS = HERE / "held_out_conversations.jsonl"
+HELD_OUT_SESSIONS = HERE / "held_out_sessions.jsonl"
 CUES = HERE / "cues.txt"
 
 

@@ -1,5 +1,6 @@
 """Compute features and fit a logistic regression (scikit-learn, L2, `lbfgs`)."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,6 +54,12 @@ def feature_matrix(turns: Sequence[Turn], vectors: Vectors, cues: CueTable) -> c
 def mode_indexes(turns: Sequence[Turn]) -> Labels:
     """Return the modes as indexes into `INTERACTION_MODES`."""
     return np.array([INTERACTION_MODES.index(turn.mode) for turn in turns])
+
+
+def turn_weights(turns: Sequence[Turn]) -> Floats:
+    """Return the weight of each turn: a conversation counts by the root of its turns, or a few long ones decide."""
+    lengths = Counter(turn.conversation for turn in turns)
+    return np.array([lengths[turn.conversation] ** -0.5 for turn in turns])
 
 
 def fit_regression(rows: csr_matrix, modes: Labels) -> LogisticRegression:

@@ -19,6 +19,7 @@ from training.interaction.validation import (
     answer_confidences,
     apply_threshold,
     confusion,
+    folds_by_conversation,
     is_confident,
     scores,
 )
@@ -26,18 +27,34 @@ from training.interaction.validation import (
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+LONG_CHARS = 200
+"""Characters above which a turn is long; half of the messages to an assistant are longer."""
 
-def format_quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
-    """Return the tables about predictions; `shares` are the calibrated probabilities, shape (turns, 5)."""
+
+def format_quality(shares: Floats, together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+    """Return the tables about predictions: the probabilities of turns alone and in their conversations."""
     return "\n\n".join(
         [
+            "Each turn in its conversation, as a context is asked for:",
+            _by_class(together, modes),
+            _confusion(together, modes),
+            "Each turn alone, as it is stored:",
             _by_class(shares, modes),
-            _confusion(shares, modes),
-            "Share of right answers by group, before and after the threshold:",
-            _groups(shares, modes, turns),
-            _calibration(shares, modes),
+            "Share of right answers by group, after the threshold:",
+            _groups(shares, together, modes, turns),
+            _calibration(together, modes),
         ]
     )
+
+
+def format_folds(together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+    """Return precision and recall of each mode by fold, in the conversation."""
+    rows = []
+    for number, (_, test) in enumerate(folds_by_conversation(modes, turns), 1):
+        of_fold = scores(apply_threshold(together[test]), modes[test])
+        rows.append((number, *(f"{one.precision:.2f} / {one.recall:.2f} / {one.f1:.2f}" for one in of_fold)))
+    table = _table(("fold", *INTERACTION_MODES), rows)
+    return f"Precision / recall / F1 by fold, each turn in its conversation:\n\n{table}"
 
 
 def join_parts(parts: Iterable[str]) -> str:
@@ -53,10 +70,12 @@ def describe_method(turns: Sequence[Turn], temperature: float) -> str:
 
 Written by `python -m training.interaction`. {len(turns)} user turns by hand in {conversations} conversations, \
 {languages} languages; logistic regression over the general embedder's vector, hashed words and characters, cue words \
-by group, shape, and the intent rules.
+by group, shape, and the intent rules. Where a context is asked for, a second regression over these probabilities and \
+the answers to the user's last three turns.
 
 A confidence is the probability that the answer is right: the logits are multiplied by {temperature}, the temperature \
-with the least log loss on turns whose conversation the model had not seen ({FOLDS} folds, grouped by conversation). A \
+with the least log loss on turns whose conversation the model had not seen ({FOLDS} folds, grouped by conversation; a \
+conversation counts by the root of its turns). A \
 leading mode below {MIN_MODE_CONFIDENCE:.0%} is answered as GENERAL, with the probability of GENERAL. That costs \
 recall in four classes; what it adds to GENERAL is a fallback and not a finding, so its precision is given without and \
 with it.
@@ -107,7 +126,7 @@ def _confusion(shares: Floats, modes: Labels) -> str:
     return _table(("is, answered as", *INTERACTION_MODES, "below the threshold"), rows)
 
 
-def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+def _groups(shares: Floats, together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
     latin = ("it", "pt", "nl", "pl", "sv", "tr", "cs", "id", "vi")
     named: list[tuple[str, Callable[[Turn], bool]]] = [
         ("all", lambda _: True),
@@ -117,16 +136,17 @@ def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
         ("other scripts", lambda turn: turn.language in ("ru", "uk", "ar", "hi", "zh", "ja", "ko", "el")),
         ("first turns", lambda turn: not turn.before),
         ("later turns of a conversation", lambda turn: bool(turn.before)),
+        ("of more than 200 characters", lambda turn: len(turn.text) > LONG_CHARS),
         ("written to be hard", lambda turn: turn.source in ("hard", "more", "contrasts")),
         ("of conversations between people", lambda turn: turn.source == "conversations"),
     ]
-    best, after = shares.argmax(axis=1) == modes, apply_threshold(shares) == modes
+    before, after = apply_threshold(shares) == modes, apply_threshold(together) == modes
     rows = []
     for name, belongs in named:
         inside = np.array([belongs(turn) for turn in turns])
         if inside.any():
-            rows.append((name, int(inside.sum()), f"{best[inside].mean():.3f}", f"{after[inside].mean():.3f}"))
-    return _table(("group", "turns", "most likely mode", "after the threshold"), rows)
+            rows.append((name, int(inside.sum()), f"{before[inside].mean():.3f}", f"{after[inside].mean():.3f}"))
+    return _table(("group", "turns", "alone", "in its conversation"), rows)
 
 
 def _calibration(shares: Floats, modes: Labels) -> str:

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 from agents.rules.interaction.classifier import CueTable, softmax
 from training.interaction.calibration import best_temperature
+from training.interaction.conversations import fit_conversations
 from training.interaction.examples import Turn, digest
-from training.interaction.fitting import Floats, Labels, classifier_arrays, feature_matrix, fit_regression, mode_indexes
+from training.interaction.fitting import (
+    Floats,
+    Labels,
+    classifier_arrays,
+    feature_matrix,
+    fit_regression,
+    mode_indexes,
+    turn_weights,
+)
 from training.interaction.model_file import serialise_model
 from training.interaction.validation import cross_validated_logits
 from training.interaction.vectors import Vectors
@@ -14,10 +23,11 @@ from training.interaction.vectors import Vectors
 
 @dataclass(frozen=True, slots=True)
 class TrainedClassifier:
-    """The model file, and its cross-validated predictions; `shares` has shape (turns, 5)."""
+    """The model file, and its cross-validated predictions of the turns alone and in their conversations."""
 
     model: bytes
     shares: Floats
+    together: Floats
     modes: Labels
     temperature: float
 
@@ -26,7 +36,9 @@ def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) ->
     """Cross-validate, calibrate on the predictions, and fit to all turns; deterministic."""
     rows, modes = feature_matrix(turns, vectors, CueTable.loads(cue_table)), mode_indexes(turns)
     logits = cross_validated_logits(rows, modes, turns)
-    temperature = best_temperature(logits, modes)
+    temperature = best_temperature(logits, modes, turn_weights(turns))
+    shares = softmax(logits * temperature)
+    together, conversation_arrays = fit_conversations(shares, modes, turns)
     arrays = classifier_arrays(fit_regression(rows, modes), vectors.shape[1], temperature)
-    model = serialise_model(arrays, cue_table, digest(turns, cue_table))
-    return TrainedClassifier(model, softmax(logits * temperature), modes, temperature)
+    model = serialise_model(arrays | conversation_arrays, cue_table, digest(turns, cue_table))
+    return TrainedClassifier(model, shares, together, modes, temperature)

@@ -1,6 +1,6 @@
 """Cross-validate the classifier: five folds, grouped by conversation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +39,15 @@ class Score:
 def cross_validated_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn]) -> Floats:
     """Return the logits of each turn by a model that was trained without its conversation; shape (turns, 5)."""
     logits = np.zeros((len(modes), len(INTERACTION_MODES)))
-    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED)
-    for train, test in folds.split(rows, modes, [turn.conversation for turn in turns]):
+    for train, test in folds_by_conversation(modes, turns):
         logits[test] = fit_regression(rows[train], modes[train]).decision_function(rows[test])
     return logits
+
+
+def folds_by_conversation(modes: Labels, turns: Sequence[Turn]) -> Iterator[tuple[Labels, Labels]]:
+    """Return the rows to train and to test by, for each fold."""
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED)
+    yield from folds.split(modes, modes, [turn.conversation for turn in turns])
 
 
 def apply_threshold(shares: Floats) -> Labels:
