@@ -214,6 +214,18 @@ class Settings(BaseSettings):
     sufficiency_timeout_s: float = Field(default=3.0, gt=0)
     """Time limit of the model; past it the rules say."""
 
+    file_processes: int = Field(default=2, ge=1)
+    """Files that are read concurrently, each in a process that does nothing else."""
+
+    file_seconds: float = Field(default=300.0, gt=0)
+    """Limit of the time that reading one file takes; the wait for a model is not counted."""
+
+    file_memory_mb: int = Field(default=1500, ge=256)
+    """Limit of the memory of a process that reads files."""
+
+    file_characters: int = Field(default=2_000_000, ge=1)
+    """Limit of the text of one file."""
+
     worker_id: str | None = None
     """Identifies a worker, so that it gets its partitions back at once after a restart; none: from a file."""
 

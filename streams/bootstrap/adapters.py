@@ -20,6 +20,7 @@ from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.policy_file import PolicyFile
@@ -71,6 +72,17 @@ def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
     return LiteLLMModels(
         settings.llm_profiles, ModelMeters(meters.registry), EndpointDependencies(environment={**dotenv, **os.environ})
     )
+
+
+def open_file_reader(settings: Settings, language: LanguageModel) -> ProcessFileReader:
+    """Open the reader of files; its processes start with the first one."""
+    limits = ReadLimits(
+        processes=settings.file_processes,
+        characters=settings.file_characters,
+        seconds=settings.file_seconds,
+        memory_bytes=settings.file_memory_mb << 20,
+    )
+    return ProcessFileReader(limits, language)
 
 
 def open_admission(settings: Settings) -> Admit:
