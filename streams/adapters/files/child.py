@@ -1,0 +1,95 @@
+"""The process that reads files: `python -m streams.adapters.files.child MEMORY_BYTES`.
+
+Requests come in on standard input, one at a time; frames with what was found leave on standard output. It ends with its
+worker, however that dies.
+"""
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+from dataclasses import astuple
+from email.errors import MessageError
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from schemas.models.files import FileText, ReadFailed
+from streams.adapters.files.confinement import confine, limit_cpu
+from streams.adapters.files.frames import FAILED, PIECE, PROGRESS, TEXT, encode_frame, encode_piece
+from streams.adapters.files.reading import read_file
+from streams.adapters.files.text_builder import MediaPiece, TextBuilder
+
+
+def main() -> None:
+    """Read files until the worker ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    # What a library prints must not be taken for a frame.
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    confine(int(sys.argv[1]))
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        limit_cpu(request["seconds"])
+        kind, answer = _answer(request, output)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        _write(output, encode_frame(kind, {**answer, "peak_bytes": peak}))
+
+
+def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+    def note_progress() -> None:
+        _write(output, encode_frame(PROGRESS, {}))
+
+    def send(piece: MediaPiece) -> None:
+        _write(output, encode_piece(piece))
+
+    text = TextBuilder(request["characters"], request["roles"], note_progress, send)
+    try:
+        with Path(request["path"]).open("rb") as file:
+            read = read_file(file, request["media_type"], request["name"], text)
+        return TEXT, _encoded(read)
+    except ReadFailed as failure:
+        return FAILED, {"code": failure.code, "error": str(failure)}
+    except FileNotFoundError:
+        return FAILED, {"code": "unavailable", "error": "The file's bytes are not there."}
+    except MemoryError:
+        return FAILED, {"code": "too_large", "error": "Reading the file takes more memory than one may have."}
+    except RecursionError:
+        return FAILED, {"code": "unreadable", "error": "The file is nested too deeply."}
+    except (MessageError, Exception) as problem:
+        # Its message may have words of the file.
+        place = problem.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else "?"
+        return FAILED, {
+            "code": "unreadable",
+            "error": "The file is broken, or of a kind that its reader does not know.",
+            "problem": f"{type(problem).__name__} at {where}",
+        }
+
+
+def _encoded(read: FileText) -> dict[str, Any]:
+    segments = [astuple(segment) for segment in read.segments]
+    return {"text": read.text, "reader": read.reader, "segments": segments, "pages": read.pages, "seconds": read.seconds}
+
+
+def _write(output: BinaryIO, frame: bytes) -> None:
+    view = memoryview(frame)
+    while view:
+        view = view[output.write(view) :]
+
+
+def _end_with_worker() -> None:
+    waiting = select.poll()
+    waiting.register(0, select.POLLHUP)
+    while not any(event & (select.POLLHUP | select.POLLERR) for _, event in waiting.poll()):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Frames from a process that reads files to its worker: a kind, a header in JSON, and bytes for a model."""
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from streams.adapters.files.text_builder import MediaPiece
+
+PROGRESS, PIECE, TEXT, FAILED = b"p", b"m", b"t", b"f"
+"""It goes on; a piece for a model; the text, which is the last frame of a file; why there is none, likewise."""
+
+PREFIX = struct.Struct("<cII")
+"""The kind, and the bytes of header and content."""
+
+
+def encode_frame(kind: bytes, header: Mapping[str, Any], content: bytes = b"") -> bytes:
+    """Return a frame."""
+    encoded = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
+    return PREFIX.pack(kind, len(encoded), len(content)) + encoded + content
+
+
+def encode_piece(piece: MediaPiece) -> bytes:
+    """Return the frame of a piece."""
+    header = {"name": piece.name, "start_s": piece.start_s, "end_s": piece.end_s}
+    return encode_frame(PIECE, header, piece.content)
+
+
+def decode_piece(header: Mapping[str, Any], content: bytes) -> MediaPiece:
+    """Return the piece of a frame."""
+    return MediaPiece(content, header["name"], header["start_s"], header["end_s"])

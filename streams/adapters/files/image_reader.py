@@ -1,0 +1,75 @@
+"""Reader of images: what is printed on them, by OCR on this machine."""
+
+import io
+from functools import cache
+from typing import Any, BinaryIO
+
+import numpy as np
+from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
+
+from schemas.models.files import ReadFailed
+from streams.adapters.files.text_builder import CAPTION, MediaPiece, TextBuilder
+
+MAX_PIXELS = 100_000_000
+MAX_READ_SIDE = 2400
+"""Larger images are reduced: print of a usual size stays legible, and memory bounded."""
+
+MAX_SHOWN_SIDE = 1024
+"""Of an image for a model."""
+
+MAX_FRAMES = 500
+PAGED_FORMATS = frozenset({"TIFF"})
+"""Formats whose frames are pages; those of others are an animation, of which the first is read."""
+
+
+def read_image(file: BinaryIO, text: TextBuilder) -> int | None:
+    """Read an image, or the pages of one; return how many there are. An image of one page goes to a captioning model."""
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2  # it raises at twice as many
+    try:
+        with Image.open(file) as image:
+            if image.format not in PAGED_FORMATS or getattr(image, "n_frames", 1) == 1:
+                image.draft("RGB", (MAX_READ_SIDE, MAX_READ_SIDE))
+                _read_frame(image, text, shows=True)
+                return None
+            for number, frame in enumerate(ImageSequence.Iterator(image), 1):
+                if number > MAX_FRAMES:
+                    raise ReadFailed("too_large", f"The image has more than {MAX_FRAMES} pages.")
+                text.begin_page(number)
+                _read_frame(frame, text, shows=False)
+            return number
+    except Image.DecompressionBombError as problem:
+        raise ReadFailed("too_large", f"The image has more than {MAX_PIXELS:,} pixels.") from problem
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, EOFError) as problem:
+        raise ReadFailed("unreadable", "The image is broken.") from problem
+
+
+def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
+    image.thumbnail((MAX_READ_SIDE, MAX_READ_SIDE))
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode in {"RGBA", "LA", "PA"} or "transparency" in upright.info:
+        # Text is mostly dark, and so is what is transparent, once it is no longer so.
+        upright = upright.convert("RGBA")
+        paper = Image.new("RGBA", upright.size, "white")
+        upright = Image.alpha_composite(paper, upright)
+    rgb = upright.convert("RGB")
+    text.add(printed_text(rgb))
+    if shows and not text.depth and CAPTION in text.roles:
+        rgb.thumbnail((MAX_SHOWN_SIDE, MAX_SHOWN_SIDE))
+        shown = io.BytesIO()
+        rgb.save(shown, "JPEG", quality=85)
+        text.send(MediaPiece(shown.getvalue(), "image.jpg"))
+
+
+def printed_text(image: Image.Image) -> str:
+    """Return the lines that are printed on an image."""
+    result = _ocr()(np.asarray(image.convert("RGB"))[:, :, ::-1])
+    return "\n".join(result.txts or ())
+
+
+@cache
+def _ocr() -> Any:
+    """Load the models, which are in the package: once in a process, as it takes a second."""
+    from rapidocr import RapidOCR  # noqa: PLC0415 - only a file with pictures needs it
+
+    threads = {f"EngineConfig.onnxruntime.{name}_op_num_threads": 1 for name in ("intra", "inter")}
+    return RapidOCR(params={"Global.log_level": "critical", **threads})

@@ -1,0 +1,143 @@
+"""Tell what a file is: by its content where that says so, else by its media type, else by its name.
+
+A type that the content contradicts is ignored: a page called a PDF is read as a page. Raises `ReadFailed` for what no
+reader reads, and for content that is not what the type says and nothing else either.
+"""
+
+import re
+from typing import BinaryIO, Literal
+from zipfile import BadZipFile, ZipFile
+
+import charset_normalizer
+
+from schemas.models.files import ReadFailed
+
+Kind = Literal[
+    "text", "markdown", "html", "csv", "json", "e-mail", "pdf", "docx", "pptx", "xlsx", "image", "sound", "empty"
+]
+
+HEAD_BYTES = 8192
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_MACROS = "application/vnd.ms-"
+MEDIA_TYPES: dict[str, Kind] = {
+    "text/plain": "text", "text/markdown": "markdown", "text/x-markdown": "markdown", "text/html": "html",
+    "application/xhtml+xml": "html", "text/csv": "csv", "application/csv": "csv", "text/tab-separated-values": "csv",
+    "application/json": "json", "application/x-ndjson": "json", "application/jsonl": "json", "message/rfc822": "e-mail",
+    "application/pdf": "pdf", f"{_OFFICE}wordprocessingml.document": "docx",
+    f"{_OFFICE}presentationml.presentation": "pptx", f"{_OFFICE}spreadsheetml.sheet": "xlsx",
+    f"{_MACROS}word.document.macroenabled.12": "docx", f"{_MACROS}powerpoint.presentation.macroenabled.12": "pptx",
+    f"{_MACROS}excel.sheet.macroenabled.12": "xlsx",
+}  # fmt: skip
+
+ENDINGS: dict[str, Kind] = {
+    "txt": "text", "log": "text", "md": "markdown", "markdown": "markdown", "htm": "html", "html": "html",
+    "xhtml": "html", "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "eml": "e-mail",
+    "pdf": "pdf", "docx": "docx", "docm": "docx", "pptx": "pptx", "pptm": "pptx", "xlsx": "xlsx", "xlsm": "xlsx",
+    "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "bmp": "image", "tif": "image", "tiff": "image",
+    "webp": "image", "wav": "sound", "mp3": "sound", "m4a": "sound", "ogg": "sound", "oga": "sound", "opus": "sound",
+    "flac": "sound", "aac": "sound", "mp4": "sound", "m4v": "sound", "mov": "sound", "webm": "sound", "mkv": "sound",
+    "avi": "sound", "mpeg": "sound",
+}  # fmt: skip
+
+GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
+"""Types that leave it to the name."""
+
+_SIGNATURES: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|BM.{4}\0{4}|II\*\0|MM\0\*|RIFF.{4}WEBP", re.DOTALL), "image"),
+    (re.compile(rb"RIFF.{4}(?:WAVE|AVI )|ID3[\x02-\x04]|OggS|fLaC|\x1aE\xdf\xa3|FORM.{4}AIF|.{4}ftyp", re.DOTALL), "sound"),
+    (re.compile(rb"\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb][^\xff]"), "sound"),
+)  # fmt: skip
+_PDF = re.compile(rb"%PDF-\d")
+_PDF_WITHIN = 1024
+_COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_OFFICE_PARTS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
+         (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
+_MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HEADERS = re.compile(r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): .*\r?\n(?:[ \t].*\r?\n)*){3}")
+
+
+def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
+    """Return the kind of a file, at its beginning before and after."""
+    declared = media_type.partition(";")[0].strip().lower()
+    by_name = ENDINGS.get(name.lower().rpartition(".")[2])
+    major = declared.partition("/")[0]
+    by_type = MEDIA_TYPES.get(declared) or {"image": "image", "audio": "sound", "video": "sound"}.get(major)
+    expected = by_name or by_type if declared in GENERIC_TYPES else by_type
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    if not head:
+        return "empty"
+    if kind := _by_content(file, head, expected):
+        return kind
+    text = _as_text(head)
+    if text is None:
+        if expected is None:
+            raise ReadFailed("no_reader", f"There is no reader of {declared or 'this type'}.")
+        raise ReadFailed("unreadable", f"The file is called {declared or name[-50:]}, and its content is something else.")
+    if expected in {"markdown", "csv", "json", "e-mail", "html"}:
+        return expected
+    if _MARKUP.match(text):
+        return "html"
+    return "e-mail" if _HEADERS.match(text) else by_name if by_name in {"markdown", "csv", "json"} else "text"
+
+
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding of a text by its beginning; None if it is no text."""
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return encoding
+    for cut in range(4):  # the head may end within a character
+        try:
+            head[: len(head) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return None if head.translate(None, _CONTROLS) != head and b"\0" in head else "utf-8"
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) > len(head) // 8 and min(even, odd) < len(head) // 64:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 500:
+        return None
+    best = charset_normalizer.from_bytes(head).best()
+    return "cp1252" if best is None else best.encoding
+
+
+def _as_text(head: bytes) -> str | None:
+    encoding = encoding_of(head)
+    return None if encoding is None else head.decode(encoding, "replace")
+
+
+def _by_content(file: BinaryIO, head: bytes, expected: Kind | None) -> Kind | None:
+    if _PDF.search(head, 0, _PDF_WITHIN):
+        return "pdf"
+    if head.startswith(b"PK\x03\x04"):
+        return _office_kind(file, expected)
+    if head.startswith(_COMPOUND):
+        return _refuse_compound(file)
+    return next((kind for pattern, kind in _SIGNATURES if pattern.match(head)), None)
+
+
+def _office_kind(file: BinaryIO, expected: Kind | None) -> Kind:
+    try:
+        with ZipFile(file) as archive:
+            parts = archive.NameToInfo
+            kind = next((kind for part, kind in _OFFICE_PARTS.items() if part in parts), None)
+    except (BadZipFile, OSError, ValueError, NotImplementedError) as problem:
+        if expected in _OFFICE_PARTS.values():
+            raise ReadFailed("unreadable", "The document is broken: parts of it are missing.") from problem
+        raise ReadFailed("no_reader", "There is no reader of archives.") from problem
+    if kind is None:
+        raise ReadFailed("no_reader", "There is no reader of archives; upload the files in it.")
+    file.seek(0)
+    return kind
+
+
+def _refuse_compound(file: BinaryIO) -> Kind:
+    """Tell a protected document from one of Office before 2007: both are compound files."""
+    content = file.read(4 << 20)
+    if _ENCRYPTED in content:
+        raise ReadFailed("unreadable", "The document has a password.")
+    raise ReadFailed("no_reader", "There is no reader of Office files before 2007; save it as DOCX, PPTX or XLSX.")

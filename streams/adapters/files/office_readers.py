@@ -1,0 +1,196 @@
+"""Readers of DOCX, PPTX and XLSX.
+
+Documents and slides are read as streams of XML: no tree of a whole part, no styles, no macros, and text wherever it
+stands: in tables, boxes, content controls, groups. No part refers to anything outside: document types are refused.
+"""
+
+import datetime
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
+from zlib import error as ZlibError  # noqa: N812 - it is an exception
+
+import openpyxl
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import ParseError, iterparse
+
+from schemas.models.files import ReadFailed
+from streams.adapters.files.text_builder import TextBuilder
+from streams.adapters.files.text_readers import add_rows
+
+MAX_XML_BYTES = 160 << 20
+"""Unpacked XML of one document: 2,000,000 characters with the markup of an editor are a fifth of it."""
+
+MAX_PARTS = 20_000
+
+BROKEN = (BadZipFile, ZlibError, ParseError, DefusedXmlException, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, TypeError, AttributeError, IndexError)  # fmt: skip
+"""Exceptions of a document that is not what it should be; a part with a password is a RuntimeError."""
+
+_HEADING = re.compile(r"(?i)(?:heading|title|berschrift|titre|ttulo|kop)\d?$")
+_SLIDE_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+
+
+class Office:
+    """An opened Office file whose XML is bounded."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Raises `ReadFailed` for one that would unpack to too much."""
+        self._archive = ZipFile(file)
+        parts = self._archive.infolist()
+        xml = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels", ".vml")))
+        if xml > MAX_XML_BYTES or len(parts) > MAX_PARTS:
+            raise ReadFailed("too_large", f"The document unpacks to more than {MAX_XML_BYTES >> 20} MB of XML.")
+        self.names = set(self._archive.namelist())
+
+    def elements(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Yield starts and ends of the elements of a part. An ended element is dropped: it has nothing but its text."""
+        with self._archive.open(name) as part:
+            parents: list[Any] = []
+            for event, element in iterparse(part, events=("start", "end"), forbid_dtd=True):
+                if event == "start":
+                    parents.append(element)
+                    yield event, element
+                else:
+                    parents.pop()
+                    yield event, element
+                    if parents:
+                        parents[-1].remove(element)
+
+    def targets(self, name: str) -> dict[str, str]:
+        """Return the parts that a part refers to, by the ids of its relationships."""
+        folder, _, base = name.rpartition("/")
+        relations = f"{folder}/_rels/{base}.rels"
+        return {
+            element.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
+            for event, element in (self.elements(relations) if relations in self.names else ())
+            if event == "start" and element.get("TargetMode") != "External"
+        }
+
+
+def read_docx(file: BinaryIO, text: TextBuilder) -> None:
+    """Read a document: its text, then foot and end notes."""
+    office = Office(file)
+    _add_word_part(office, "word/document.xml", text)
+    for notes in ("word/footnotes.xml", "word/endnotes.xml"):
+        if notes in office.names:
+            _add_word_part(office, notes, text)
+
+
+def _add_word_part(office: Office, part: str, text: TextBuilder) -> None:
+    """Paragraphs are added as they end; a table's are kept until its row ends, its rows until it ends."""
+    written: list[str] = []
+    cells: list[list[str]] = []
+    rows: list[list[str]] = []
+    tables, fallbacks, is_heading = 0, 0, False
+    for event, element in office.elements(part):
+        tag = element.tag.rpartition("}")[2]
+        if tag == "Fallback":  # the same as what it stands in for
+            fallbacks += 1 if event == "start" else -1
+        if fallbacks:
+            continue
+        if event == "start":
+            if tag == "tbl":
+                tables += 1
+            elif tag == "tc" and tables == 1:
+                cells.append([])
+            elif tag == "pStyle":
+                style = next((value for name, value in element.attrib.items() if name.endswith("}val")), "")
+                is_heading = bool(_HEADING.search(style))
+        elif tag == "t":
+            written.append(element.text or "")
+        elif tag in {"tab", "br", "cr"}:
+            written.append("\n" if tag == "br" else " ")
+        elif tag == "p":
+            paragraph, written = "".join(written), []
+            if tables and cells:
+                cells[-1].append(paragraph)
+            else:
+                text.add(paragraph, begins_section=is_heading)
+            is_heading = False
+        elif tag == "tr" and tables == 1:
+            rows.append([" ".join(" ".join(cell).split()) for cell in cells])
+            cells = []
+        elif tag == "tbl":
+            tables -= 1
+            if not tables:
+                add_rows(rows, text)
+                rows = []
+
+
+def read_pptx(file: BinaryIO, text: TextBuilder) -> int:
+    """Read slides in their order, each with its notes; return how many there are."""
+    office = Office(file)
+    main = "ppt/presentation.xml"
+    targets = office.targets(main)
+    ids = [
+        next((value for name, value in element.attrib.items() if name.endswith("}id")), "")
+        for event, element in office.elements(main)
+        if event == "start" and element.tag.endswith("}sldId")
+    ]
+    slides = [targets[each] for each in ids if targets.get(each) in office.names]
+    for number, slide in enumerate(slides, 1):
+        text.begin_page(number)
+        _add_slide(office, slide, text)
+        for notes in office.targets(slide).values():
+            if "/notesSlides/" in f"/{notes}" and notes in office.names:
+                _add_slide(office, notes, text)
+    return len(slides)
+
+
+def _add_slide(office: Office, part: str, text: TextBuilder) -> None:
+    """A slide's lines are one block; a table's row is one line."""
+    lines: list[str] = []
+    written: list[str] = []
+    cells: list[str] | None = None
+    is_number = False
+    for event, element in office.elements(part):
+        if not element.tag.startswith(_SLIDE_TEXT):
+            continue
+        tag = element.tag.removeprefix(_SLIDE_TEXT)
+        if event == "start":
+            cells = [] if tag == "tr" else cells
+            is_number = is_number or (tag == "fld" and element.get("type") == "slidenum")
+        elif tag == "t" and not is_number:
+            written.append(element.text or "")
+        elif tag == "fld":
+            is_number = False
+        elif tag == "br":
+            written.append("\n")
+        elif tag == "p":
+            (lines if cells is None else cells).append("".join(written))
+            written = []
+        elif tag == "tr" and cells is not None:
+            lines.append(" | ".join(filter(None, cells)))
+            cells = None
+    text.add("\n".join(line.strip() for line in lines if line.strip()))
+
+
+def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
+    """Read sheets, each row with its header and the values that formulas had; return how many there are."""
+    Office(file)
+    book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    for number, sheet in enumerate(sheets, 1):
+        text.begin_page(number)
+        text.add(sheet.title, begins_section=True)
+        # Its dimensions are what the file says: rows end with their last cell.
+        sheet.reset_dimensions()
+        add_rows(([_shown(value) for value in row] for row in _rows(sheet, text)), text)
+    return len(sheets)
+
+
+def _rows(sheet: Any, text: TextBuilder) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(sheet.iter_rows(values_only=True)):
+        if number % 1000 == 999:
+            text.begin_page(text.page or 1)
+        yield row
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()
+    return " ".join(str(value).split())

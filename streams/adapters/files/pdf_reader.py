@@ -1,0 +1,65 @@
+"""Reader of PDF, page by page; a page that is a picture is read by OCR."""
+
+from typing import Any, BinaryIO
+
+import pypdfium2
+from pypdfium2 import raw
+
+from schemas.models.files import ReadFailed
+from streams.adapters.files.text_builder import TextBuilder
+
+SCANNED_CHARS = 20
+"""A page with fewer characters and a picture is scanned."""
+
+MAX_DRAWN_SIDE = 1800
+"""Pixels of a drawn page's longer side: 150 to 160 a inch of A4."""
+
+_HYPHENATED = "\ufffe\r\n"
+"""PDFium's mark of a word that goes on in the next line."""
+
+
+def read_pdf(file: BinaryIO, text: TextBuilder) -> tuple[int, bool]:
+    """Read a document; return how many pages it has, and whether some are scanned."""
+    try:
+        document = pypdfium2.PdfDocument(file)
+    except pypdfium2.PdfiumError as problem:
+        has_password = raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(problem).lower()
+        message = "The PDF has a password." if has_password else "The PDF is broken."
+        raise ReadFailed("unreadable", message) from problem
+    any_scanned = False
+    pages = len(document)
+    for number in range(1, pages + 1):
+        text.begin_page(number)
+        try:
+            page = document[number - 1]
+        except pypdfium2.PdfiumError:
+            continue  # a page that is missing or broken: the others are not
+        shown = _text_of(page)
+        if len(shown.strip()) < SCANNED_CHARS and _has_picture(page):
+            any_scanned = True
+            shown = f"{shown}\n{_scanned_text(page)}"
+        text.add(shown)
+        page.close()
+    if not pages:
+        raise ReadFailed("unreadable", "The PDF has no pages.")
+    return pages, any_scanned
+
+
+def _text_of(page: Any) -> str:
+    try:
+        shown: str = page.get_textpage().get_text_range()
+    except pypdfium2.PdfiumError:
+        return ""
+    return shown.replace(_HYPHENATED, "").replace("\ufffe", "").replace("\r\n", "\n")
+
+
+def _has_picture(page: Any) -> bool:
+    return any(True for _ in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+
+
+def _scanned_text(page: Any) -> str:
+    # Its libraries take a second to load.
+    from streams.adapters.files.image_reader import printed_text  # noqa: PLC0415
+
+    scale = MAX_DRAWN_SIDE / max(*page.get_size(), 1.0)
+    return printed_text(page.render(scale=scale, draw_forms=False).to_pil())
