@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from schemas.models.language import AnswerT, Chat, ChatAnswer, ModelAnswer, OnText, Prompt
+from schemas.models.language import AnswerT, Chat, ChatAnswer, Heard, ModelAnswer, OnText, Prompt
 from schemas.models.vectors import Encoded
 from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
 
@@ -77,6 +77,15 @@ class LanguageModel(Protocol):
         may take as long as a whole answer without `on_text`. Raises as `ask`, `Unavailable` also for an answer that
         breaks off, and `Unanswerable` also for one without a text. Of a schema only the model is told.
         """
+
+    async def transcribe(self, step: str, role: str, sound: bytes, name: str) -> Sequence[Heard]:
+        """Return what is said in a sound or a film, in order; the ending of `name` says its format.
+
+        It may take ten times as long as an answer. Raises as `ask`.
+        """
+
+    def has_role(self, role: str) -> bool:
+        """True if a profile is set for this role itself: `default` hears and sees only if it says so."""
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True if a call of this step may be made now; False if no profile is set."""

@@ -66,9 +66,13 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
         """
         if chosen is not None:
             return chosen if chosen in self.root else None
-        by_role = {role: name for name, profile in self.root.items() for role in profile.roles}
-        by_name = by_role | {name: name for name in self.root}
-        return next((by_name[wanted] for wanted in (step, role, DEFAULT_PROFILE) if wanted in by_name), None)
+        return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self.profile_of(wanted))), None)
+
+    def profile_of(self, role: str) -> str | None:
+        """Return the name of the profile that is set for this role itself; None if there is none."""
+        if role in self.root:
+            return role
+        return next((name for name, profile in self.root.items() if role in profile.roles), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Chat:
     `max_tokens` and `temperature` None are those of the profile.
     """
 
-    messages: Sequence[Mapping[str, str]]
+    messages: Sequence[Mapping[str, Any]]
     schema: Mapping[str, Any] | None = None
     stop: Sequence[str] = ()
     max_tokens: int | None = None
@@ -129,6 +133,15 @@ class ChatAnswer:
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said in a part of a sound, in seconds of it; `end_s` None: to its end."""
+
+    text: str
+    start_s: float = 0.0
+    end_s: float | None = None
 
 
 class Unanswerable(Exception):

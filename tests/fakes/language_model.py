@@ -5,7 +5,7 @@ Enters: prompts. Leaves: validated answers. Guaranteed: what the port promises, 
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from schemas.models.language import (
     AnswerT,
     Chat,
     ChatAnswer,
+    Heard,
     ModelAnswer,
     OnText,
     Profile,
@@ -51,6 +52,7 @@ class FakeLanguageModel:
         """Take what answers a prompt: the fields of the object that is asked for."""
         self.asked: list[Prompt] = []
         self.chats: list[Chat] = []
+        self.sounds: list[bytes] = []
         self.words = ["Under ", "the ", "pot."]
         """The pieces of an answer in its own words."""
         self.breaks_off = False
@@ -119,6 +121,23 @@ class FakeLanguageModel:
         if self._behaviour == "wrong" or not self.words:
             raise self._failed(name, Unanswerable("the language model answers nonsense"))
         return ChatAnswer("".join(self.words), name, "stop", tokens_in=self.tokens_in, tokens_out=len(self.words))
+
+    async def transcribe(self, step: str, role: str, sound: bytes, name: str) -> Sequence[Heard]:
+        """Hear `words`, a second each; `sounds` are those that arrived."""
+        profile = self._profiles.profile_for(step, role)
+        if profile is None:
+            raise Unavailable("no language model is configured")
+        self.sounds.append(sound)
+        self._counts[profile]["calls"] += 1
+        if self._behaviour == "down":
+            raise self._failed(profile, Unavailable("the language model is out of order"))
+        if self._behaviour == "wrong":
+            raise self._failed(profile, Unanswerable("the language model hears nonsense"))
+        return [Heard(word.strip(), second, second + 1.0) for second, word in enumerate(self.words)]
+
+    def has_role(self, role: str) -> bool:
+        """True for the roles of its profiles."""
+        return self._profiles.profile_of(role) is not None
 
     def _failed(self, name: str, problem: Exception) -> Exception:
         self._counts[name]["failures"] += 1

@@ -12,13 +12,12 @@ import signal
 import sys
 import threading
 from dataclasses import astuple
-from email.errors import MessageError
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from schemas.models.files import FileText, ReadFailed
 from streams.adapters.files.confinement import confine, limit_cpu
-from streams.adapters.files.frames import FAILED, PIECE, PROGRESS, TEXT, encode_frame, encode_piece
+from streams.adapters.files.frames import FAILED, PROGRESS, TEXT, encode_frame, encode_piece
 from streams.adapters.files.reading import read_file
 from streams.adapters.files.text_builder import MediaPiece, TextBuilder
 
@@ -59,7 +58,7 @@ def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str,
         return FAILED, {"code": "too_large", "error": "Reading the file takes more memory than one may have."}
     except RecursionError:
         return FAILED, {"code": "unreadable", "error": "The file is nested too deeply."}
-    except (MessageError, Exception) as problem:
+    except Exception as problem:
         # Its message may have words of the file.
         place = problem.__traceback__
         while place is not None and place.tb_next is not None:
@@ -74,7 +73,13 @@ def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str,
 
 def _encoded(read: FileText) -> dict[str, Any]:
     segments = [astuple(segment) for segment in read.segments]
-    return {"text": read.text, "reader": read.reader, "segments": segments, "pages": read.pages, "seconds": read.seconds}
+    return {
+        "text": read.text,
+        "reader": read.reader,
+        "segments": segments,
+        "pages": read.pages,
+        "seconds": read.seconds,
+    }
 
 
 def _write(output: BinaryIO, frame: bytes) -> None:

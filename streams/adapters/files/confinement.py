@@ -20,7 +20,16 @@ REFUSED_SYSCALLS = {
 }
 """By machine: its name in the kernel's audit, and the numbers of the calls."""
 
-REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.system", "os.remove", "os.rename", "os.fork")
+REFUSED_EVENTS = (
+    "socket.",
+    "subprocess.",
+    "os.exec",
+    "os.posix_spawn",
+    "os.system",
+    "os.remove",
+    "os.rename",
+    "os.fork",
+)
 """Beginnings of audit events of Python code that are refused."""
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38

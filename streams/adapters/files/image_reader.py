@@ -23,7 +23,7 @@ PAGED_FORMATS = frozenset({"TIFF"})
 
 
 def read_image(file: BinaryIO, text: TextBuilder) -> int | None:
-    """Read an image, or the pages of one; return how many there are. An image of one page goes to a captioning model."""
+    """Read an image, or the pages of one; return how many. An image of one page goes to a captioning model too."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2  # it raises at twice as many
     try:
         with Image.open(file) as image:

@@ -16,6 +16,9 @@ Kind = Literal[
     "text", "markdown", "html", "csv", "json", "e-mail", "pdf", "docx", "pptx", "xlsx", "image", "sound", "empty"
 ]
 
+TEXT_KINDS: frozenset[Kind] = frozenset({"markdown", "csv", "json", "e-mail", "html"})
+"""Texts of a structure."""
+
 HEAD_BYTES = 8192
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -29,6 +32,8 @@ MEDIA_TYPES: dict[str, Kind] = {
     f"{_MACROS}word.document.macroenabled.12": "docx", f"{_MACROS}powerpoint.presentation.macroenabled.12": "pptx",
     f"{_MACROS}excel.sheet.macroenabled.12": "xlsx",
 }  # fmt: skip
+
+MAJOR_TYPES: dict[str, Kind] = {"image": "image", "audio": "sound", "video": "sound"}
 
 ENDINGS: dict[str, Kind] = {
     "txt": "text", "log": "text", "md": "markdown", "markdown": "markdown", "htm": "html", "html": "html",
@@ -44,28 +49,33 @@ GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"
 """Types that leave it to the name."""
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|BM.{4}\0{4}|II\*\0|MM\0\*|RIFF.{4}WEBP", re.DOTALL), "image"),
-    (re.compile(rb"RIFF.{4}(?:WAVE|AVI )|ID3[\x02-\x04]|OggS|fLaC|\x1aE\xdf\xa3|FORM.{4}AIF|.{4}ftyp", re.DOTALL), "sound"),
+    (re.compile(rb"(?s)\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|BM.{4}\0{4}|II\*\0|MM\0\*|RIFF.{4}WEBP"), "image"),
+    (re.compile(rb"(?s)RIFF.{4}(?:WAVE|AVI )|ID3[\x02-\x04]|OggS|fLaC|\x1aE\xdf\xa3|FORM.{4}AIF|.{4}ftyp"), "sound"),
     (re.compile(rb"\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb][^\xff]"), "sound"),
-)  # fmt: skip
+)
 _PDF = re.compile(rb"%PDF-\d")
 _PDF_WITHIN = 1024
 _COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_OFFICE_PARTS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+_OFFICE_PARTS: dict[str, Kind] = {
+    "word/document.xml": "docx",
+    "ppt/presentation.xml": "pptx",
+    "xl/workbook.xml": "xlsx",
+}
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
          (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
 _MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
-_HEADERS = re.compile(r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): .*\r?\n(?:[ \t].*\r?\n)*){3}")
+_HEADERS = re.compile(
+    r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): .*\r?\n(?:[ \t].*\r?\n)*){3}"
+)
 
 
 def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
     """Return the kind of a file, at its beginning before and after."""
     declared = media_type.partition(";")[0].strip().lower()
     by_name = ENDINGS.get(name.lower().rpartition(".")[2])
-    major = declared.partition("/")[0]
-    by_type = MEDIA_TYPES.get(declared) or {"image": "image", "audio": "sound", "video": "sound"}.get(major)
+    by_type = MEDIA_TYPES.get(declared) or MAJOR_TYPES.get(declared.partition("/")[0])
     expected = by_name or by_type if declared in GENERIC_TYPES else by_type
     head = file.read(HEAD_BYTES)
     file.seek(0)
@@ -77,12 +87,16 @@ def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
     if text is None:
         if expected is None:
             raise ReadFailed("no_reader", f"There is no reader of {declared or 'this type'}.")
-        raise ReadFailed("unreadable", f"The file is called {declared or name[-50:]}, and its content is something else.")
-    if expected in {"markdown", "csv", "json", "e-mail", "html"}:
+        raise ReadFailed(
+            "unreadable", f"The file is called {declared or name[-50:]}, and its content is something else."
+        )
+    if expected is not None and expected in TEXT_KINDS:
         return expected
     if _MARKUP.match(text):
         return "html"
-    return "e-mail" if _HEADERS.match(text) else by_name if by_name in {"markdown", "csv", "json"} else "text"
+    if _HEADERS.match(text):
+        return "e-mail"
+    return by_name if by_name is not None and by_name in TEXT_KINDS else "text"
 
 
 def encoding_of(head: bytes) -> str | None:

@@ -4,7 +4,7 @@ Documents and slides are read as streams of XML: no tree of a whole part, no sty
 stands: in tables, boxes, content controls, groups. No part refers to anything outside: document types are refused.
 """
 
-import datetime
+import datetime as dt
 import posixpath
 import re
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError  # noqa: N812 - it is an exception
 
-import openpyxl
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import ParseError, iterparse
 
@@ -25,7 +24,10 @@ MAX_XML_BYTES = 160 << 20
 
 MAX_PARTS = 20_000
 
-BROKEN = (BadZipFile, ZlibError, ParseError, DefusedXmlException, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, TypeError, AttributeError, IndexError)  # fmt: skip
+BROKEN = (
+    BadZipFile, ZlibError, ParseError, DefusedXmlException, EOFError, KeyError, IndexError, ValueError, TypeError,
+    AttributeError, RuntimeError,
+)  # fmt: skip
 """Exceptions of a document that is not what it should be; a part with a password is a RuntimeError."""
 
 _HEADING = re.compile(r"(?i)(?:heading|title|berschrift|titre|ttulo|kop)\d?$")
@@ -63,7 +65,9 @@ class Office:
         folder, _, base = name.rpartition("/")
         relations = f"{folder}/_rels/{base}.rels"
         return {
-            element.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
+            element.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip(
+                "/"
+            )
             for event, element in (self.elements(relations) if relations in self.names else ())
             if event == "start" and element.get("TargetMode") != "External"
         }
@@ -79,44 +83,61 @@ def read_docx(file: BinaryIO, text: TextBuilder) -> None:
 
 
 def _add_word_part(office: Office, part: str, text: TextBuilder) -> None:
-    """Paragraphs are added as they end; a table's are kept until its row ends, its rows until it ends."""
-    written: list[str] = []
-    cells: list[list[str]] = []
-    rows: list[list[str]] = []
-    tables, fallbacks, is_heading = 0, 0, False
+    reader = WordReader(text)
     for event, element in office.elements(part):
         tag = element.tag.rpartition("}")[2]
         if tag == "Fallback":  # the same as what it stands in for
-            fallbacks += 1 if event == "start" else -1
-        if fallbacks:
-            continue
-        if event == "start":
-            if tag == "tbl":
-                tables += 1
-            elif tag == "tc" and tables == 1:
-                cells.append([])
-            elif tag == "pStyle":
-                style = next((value for name, value in element.attrib.items() if name.endswith("}val")), "")
-                is_heading = bool(_HEADING.search(style))
-        elif tag == "t":
-            written.append(element.text or "")
+            reader.fallbacks += 1 if event == "start" else -1
+        elif not reader.fallbacks:
+            (reader.begin if event == "start" else reader.end)(tag, element)
+
+
+class WordReader:
+    """Adds paragraphs as they end. Those of a table are kept until its row ends, and its rows until it ends."""
+
+    def __init__(self, text: TextBuilder) -> None:
+        self.fallbacks = 0
+        self._text = text
+        self._is_heading = False
+        self._written: list[str] = []
+        self._tables = 0
+        self._cells: list[list[str]] = []
+        self._rows: list[list[str]] = []
+
+    def begin(self, tag: str, element: Any) -> None:
+        """Take the start of an element."""
+        if tag == "tbl":
+            self._tables += 1
+        elif tag == "tc" and self._tables == 1:
+            self._cells.append([])
+        elif tag == "pStyle":
+            style = next((value for name, value in element.attrib.items() if name.endswith("}val")), "")
+            self._is_heading = bool(_HEADING.search(style))
+
+    def end(self, tag: str, element: Any) -> None:
+        """Take the end of an element."""
+        if tag == "t":
+            self._written.append(element.text or "")
         elif tag in {"tab", "br", "cr"}:
-            written.append("\n" if tag == "br" else " ")
+            self._written.append("\n" if tag == "br" else " ")
         elif tag == "p":
-            paragraph, written = "".join(written), []
-            if tables and cells:
-                cells[-1].append(paragraph)
-            else:
-                text.add(paragraph, begins_section=is_heading)
-            is_heading = False
-        elif tag == "tr" and tables == 1:
-            rows.append([" ".join(" ".join(cell).split()) for cell in cells])
-            cells = []
+            self._end_paragraph()
+        elif tag == "tr" and self._tables == 1:
+            self._rows.append([" ".join(" ".join(cell).split()) for cell in self._cells])
+            self._cells = []
         elif tag == "tbl":
-            tables -= 1
-            if not tables:
-                add_rows(rows, text)
-                rows = []
+            self._tables -= 1
+            if not self._tables:
+                add_rows(self._rows, self._text)
+                self._rows = []
+
+    def _end_paragraph(self) -> None:
+        paragraph, self._written = "".join(self._written), []
+        if self._cells:
+            self._cells[-1].append(paragraph)
+        else:
+            self._text.add(paragraph, begins_section=self._is_heading)
+        self._is_heading = False
 
 
 def read_pptx(file: BinaryIO, text: TextBuilder) -> int:
@@ -169,6 +190,8 @@ def _add_slide(office: Office, part: str, text: TextBuilder) -> None:
 
 def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
     """Read sheets, each row with its header and the values that formulas had; return how many there are."""
+    import openpyxl  # noqa: PLC0415 - takes half a second
+
     Office(file)
     book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
@@ -184,13 +207,13 @@ def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
 def _rows(sheet: Any, text: TextBuilder) -> Iterator[tuple[Any, ...]]:
     for number, row in enumerate(sheet.iter_rows(values_only=True)):
         if number % 1000 == 999:
-            text.begin_page(text.page or 1)
+            text.note_progress()
         yield row
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
         return value.date().isoformat()
     return " ".join(str(value).split())

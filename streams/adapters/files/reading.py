@@ -4,7 +4,7 @@ import email
 import io
 from email.message import EmailMessage
 from email.policy import default as modern
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from schemas.models.files import FileText, ReadFailed
 from streams.adapters.files.kinds import Kind, kind_of
@@ -24,8 +24,11 @@ def read_file(file: BinaryIO, media_type: str, name: str, text: TextBuilder) -> 
     return text.finish(reader, pages)
 
 
-def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str, int | None]:  # noqa: C901, PLR0911, PLR0912 - a table of readers, each of which is imported with its libraries when a file needs it
-    """Read a file into the text; return the reader's name and the number of pages."""
+def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str, int | None]:  # noqa: C901 - a table
+    """Read a file into the text; return the reader's name and the number of pages.
+
+    Libraries are imported when a file needs them.
+    """
     if kind in {"text", "markdown", "html", "csv", "json"}:
         from streams.adapters.files import text_readers  # noqa: PLC0415
 
@@ -76,14 +79,14 @@ def _read_message(message: EmailMessage, text: TextBuilder) -> None:
     for number, attachment in enumerate(message.iter_attachments(), 1):
         if number > MAX_ATTACHMENTS:
             raise ReadFailed("too_large", f"The e-mail has more than {MAX_ATTACHMENTS} attachments.")
-        text.begin_page(1)
+        text.note_progress()
         name = " ".join((attachment.get_filename() or "").split())
         text.add(f"Attachment: {name}", begins_section=True)
         if text.depth < MAX_DEPTH:
             _read_part(attachment, text, name)
 
 
-def _read_part(part: EmailMessage, text: TextBuilder, name: str) -> None:
+def _read_part(part: Any, text: TextBuilder, name: str) -> None:
     """Read a part. One that can't be read costs only itself, unless the whole has too much text."""
     text.depth += 1
     try:

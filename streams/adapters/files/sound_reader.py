@@ -1,7 +1,7 @@
 """Cuts sound into pieces that a transcribing model takes; what it hears is put together by the worker."""
 
-from typing import Any, BinaryIO
 import io
+from typing import Any, BinaryIO
 
 import numpy as np
 import soundfile

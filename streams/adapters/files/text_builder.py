@@ -31,7 +31,11 @@ class TextBuilder:
     """The text of one file, as it grows."""
 
     def __init__(
-        self, max_chars: int, roles: Iterable[str], note_progress: Callable[[], None], send: Callable[[MediaPiece], None]
+        self,
+        max_chars: int,
+        roles: Iterable[str],
+        note_progress: Callable[[], None],
+        send: Callable[[MediaPiece], None],
     ) -> None:
         """`roles`: those that a model can be asked for; `send` gives one a piece."""
         self.max_chars = max_chars
@@ -41,16 +45,21 @@ class TextBuilder:
         self.seconds: float | None = None
         self.depth = 0
         """Files around the one that is read: an e-mail around its attachment."""
-        self._note_progress = note_progress
+        self.note_progress = note_progress
         self._parts: list[str] = []
         self._blocks: list[Block] = []
         self._length = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if there was more text than there may be."""
+        return self._length > self.max_chars
 
     def begin_page(self, number: int) -> None:
         """Let what follows be on this page, from 1; of an attachment no page is noted."""
         if number > MAX_PAGES:
             raise ReadFailed("too_large", f"The file has more than {MAX_PAGES:,} pages.")
-        self._note_progress()
+        self.note_progress()
         if not self.depth:
             self.page = number
 

@@ -108,7 +108,9 @@ def read_csv(file: BinaryIO, text: TextBuilder) -> None:
     except csv.Error:
         dialect = csv.excel
     try:
-        add_rows(([cell.strip() for cell in row] for row in csv.reader(io.StringIO(content, newline=""), dialect)), text)
+        add_rows(
+            ([cell.strip() for cell in row] for row in csv.reader(io.StringIO(content, newline=""), dialect)), text
+        )
     except csv.Error as problem:
         raise ReadFailed("unreadable", "The table is broken.") from problem
 
@@ -166,7 +168,7 @@ def _add_json(value: Any, path: str, text: TextBuilder) -> None:
     nested = value.items() if isinstance(value, dict) else ((None, each) for each in value)
     for name, each in nested:
         if isinstance(each, dict | list):
-            _add_json(each, " › ".join(filter(None, (path, name))), text)
+            _add_json(each, " / ".join(filter(None, (path, name))), text)
 
 
 def _shown(value: Any) -> str:

@@ -10,10 +10,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from schemas.failures import Unavailable
-from schemas.models.language import OnText, Profile, Unanswerable
+from schemas.models.language import Heard, OnText, Profile, Unanswerable
 from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 from streams.adapters.language.faults import Fault, RetryPolicy, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
@@ -21,6 +21,14 @@ from streams.observability.metrics import ModelMeters
 
 PLACEHOLDER_API_KEY = "none"
 """The key for an own server without one: OpenAI's client needs one, and would send the one meant for OpenAI."""
+
+TRANSCRIPTION_TIMES = 10
+"""How many times as long as an answer a transcription may take: minutes of sound are heard at a time."""
+
+UNTIMED = "gpt-4o"
+"""In the names of models that hear and give no times."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class Endpoint:
 
         `on_text` gets the pieces of its text; after the first one it is not tried again.
         """
-        policy, attempts, has_begun = self._deps.retry_policy, 0, False
+        has_begun = False
 
         def heard(piece: str) -> None:
             nonlocal has_begun
@@ -91,17 +99,45 @@ class Endpoint:
             if on_text is not None:
                 on_text(piece)
 
+        def call(limit: asyncio.Timeout) -> Awaitable[Completion]:
+            streamed = None if on_text is None else self._extending(limit, heard)
+            return self._library.complete(self._profile_arguments() | dict(arguments), streamed)
+
+        completion = await self._repeat(call, self.profile.timeout_s, lambda: has_begun)
+        price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
+        if price_in is None and price_out is None:
+            return completion
+        # The profile's prices replace those that LiteLLM knows.
+        cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
+        return replace(completion, cost_usd=cost)
+
+    async def transcribe(self, sound: bytes, name: str) -> list[Heard]:
+        """Return what is said in a sound, after at most `retries` retries."""
+        timeout_s = TRANSCRIPTION_TIMES * self.profile.timeout_s
+        arguments = {name: value for name, value in self._profile_arguments().items() if name != "max_tokens"}
+        # A model that gives no times refuses to be asked for them.
+        answer_format = "json" if UNTIMED in self.profile.model else "verbose_json"
+        arguments |= {"file": (name, sound), "response_format": answer_format, "timeout": timeout_s}
+        return await self._repeat(lambda _: self._library.transcribe(arguments), timeout_s)
+
+    async def _repeat(
+        self,
+        call: Callable[[asyncio.Timeout], Awaitable[Result]],
+        timeout_s: float,
+        has_begun: Callable[[], bool] = lambda: False,
+    ) -> Result:
+        policy, attempts = self._deps.retry_policy, 0
         while True:
-            outcome = await self._attempt(arguments, None if on_text is None else heard)
-            if isinstance(outcome, Completion):
+            outcome = await self._attempt(call, timeout_s)
+            if not isinstance(outcome, Fault):
                 return outcome
             attempts += 1
-            if has_begun or not policy.should_retry(outcome, attempts, self.profile.retries):
+            if has_begun() or not policy.should_retry(outcome, attempts, self.profile.retries):
                 error = Unanswerable if self._is_about_the_text(outcome) else Unavailable
                 raise error(outcome.message) from outcome.cause
             await self._deps.sleep(policy.backoff_s(outcome, attempts, self._deps.random_number))
 
-    async def _attempt(self, arguments: Mapping[str, Any], on_text: OnText | None) -> Completion | Fault:
+    async def _attempt(self, call: Callable[[asyncio.Timeout], Awaitable[Result]], timeout_s: float) -> Result | Fault:
         # Before the library is loaded and a slot is free: without a wait where no request may start.
         if problem := self._missing_key():
             raise Unavailable(problem)
@@ -114,10 +150,8 @@ class Endpoint:
                 raise self._breaker_open()
             started = self._deps.now()
             try:
-                async with asyncio.timeout(self.profile.timeout_s) as limit:
-                    asked = self._profile_arguments() | dict(arguments)
-                    heard = None if on_text is None else self._extending(limit, on_text)
-                    completion = await self._library.complete(asked, heard)
+                async with asyncio.timeout(timeout_s) as limit:
+                    answer = await call(limit)
             except Exception as error:
                 secrets = [key] if (key := self._key()) else []
                 fault = fault_of(error, self.name, self.profile, secrets)
@@ -130,12 +164,7 @@ class Endpoint:
             self._answers += 1
             self._breaker.passed()
             self._meters.called(self.name, "answered", self._deps.now() - started)
-        price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
-        if price_in is None and price_out is None:
-            return completion
-        # The profile's prices replace those that LiteLLM knows.
-        cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
-        return replace(completion, cost_usd=cost)
+        return answer
 
     def _extending(self, limit: asyncio.Timeout, on_text: OnText) -> OnText:
         """Return `on_text`, each call of which gives the next piece the whole time."""

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from schemas.models.language import OnText
+from schemas.models.language import Heard, OnText
 from streams.adapters.language.faults import BrokenOff, RedactingFilter
 from streams.importing import exempt_from_collection
 
@@ -103,6 +103,11 @@ class LiteLLMLibrary:
 
         return await self._loop.run(_streamed(self._litellm, arguments, heard))
 
+    async def transcribe(self, arguments: Mapping[str, Any]) -> list[Heard]:
+        """Send one sound. Raises what LiteLLM raises."""
+        await self.load()
+        return await self._loop.run(_heard(self._litellm, arguments))
+
     async def close(self) -> None:
         """Close its connections, which LiteLLM would leave open."""
         if self._litellm is not None:
@@ -172,6 +177,21 @@ async def _streamed(litellm: Any, arguments: Mapping[str, Any], on_text: OnText)
     except Exception:
         cost = None
     return Completion("".join(texts), finish_reason, tokens_in, tokens_out, cost)
+
+
+async def _heard(litellm: Any, arguments: Mapping[str, Any]) -> list[Heard]:
+    response = await litellm.atranscription(**arguments, max_retries=0, num_retries=0, caching=False)
+    parts = [part if isinstance(part, dict) else dict(part) for part in getattr(response, "segments", None) or ()]
+    heard = [
+        Heard(str(part.get("text", "")), _seconds(part.get("start")) or 0.0, _seconds(part.get("end")))
+        for part in parts
+    ]
+    return heard or [Heard(response.text or "", 0.0, _seconds(getattr(response, "duration", None)))]
+
+
+def _seconds(number: Any) -> float | None:
+    """Validate seconds: servers may send anything."""
+    return float(number) if isinstance(number, int | float) and 0 <= number < 1e7 else None
 
 
 def _count(number: Any) -> int:

@@ -1,7 +1,7 @@
 """Language models behind the profiles of the settings; LiteLLM is loaded at the first prompt."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.failures import Unavailable
@@ -9,6 +9,7 @@ from schemas.models.language import (
     AnswerT,
     Chat,
     ChatAnswer,
+    Heard,
     ModelAnswer,
     OnText,
     Profile,
@@ -92,6 +93,15 @@ class LiteLLMModels:
             tokens_out=completion.tokens_out,
             cost_usd=completion.cost_usd,
         )
+
+    async def transcribe(self, step: str, role: str, sound: bytes, name: str) -> Sequence[Heard]:
+        endpoint = self._required(step, role, None)
+        heard = await endpoint.transcribe(sound, name)
+        self._meters.answered(endpoint.name, "valid")
+        return heard
+
+    def has_role(self, role: str) -> bool:
+        return self._profiles.profile_of(role) is not None
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         endpoint = self._endpoint(step, role, profile)

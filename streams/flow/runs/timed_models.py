@@ -4,14 +4,14 @@ Noted are the step's name in the pipelines, profile, time, tokens, cost, and why
 """
 
 from asyncio import CancelledError
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
 from agents.ports.models import LanguageModel
 from agents.ports.run_timer import ModelCall, current_run
 from schemas.failures import Unavailable
-from schemas.models.language import AnswerT, Chat, ChatAnswer, ModelAnswer, OnText, Prompt, Unanswerable
+from schemas.models.language import AnswerT, Chat, ChatAnswer, Heard, ModelAnswer, OnText, Prompt, Unanswerable
 
 AnsweredT = TypeVar("AnsweredT", ModelAnswer[Any], ChatAnswer)
 
@@ -52,6 +52,14 @@ class TimedModels:
         tokens = answered.tokens_in, answered.tokens_out
         run.add_model(ModelCall(self._step, began, perf_counter(), answered.profile, *tokens, answered.cost_usd))
         return answered
+
+    async def transcribe(self, step: str, role: str, sound: bytes, name: str) -> Sequence[Heard]:
+        """Return what is said in a sound; files are read outside of any run, so no call is noted."""
+        return await self._models.transcribe(step, role, sound, name)
+
+    def has_role(self, role: str) -> bool:
+        """True if a profile is set for this role itself."""
+        return self._models.has_role(role)
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True if a call of this step may be made now."""
