@@ -217,7 +217,7 @@ class Settings(BaseSettings):
     file_processes: int = Field(default=2, ge=1)
     """Files that are read concurrently, each in a process that does nothing else."""
 
-    file_seconds: float = Field(default=300.0, gt=0)
+    file_seconds: float = Field(default=600.0, gt=0)
     """Limit of the time that reading one file takes; the wait for a model is not counted."""
 
     file_memory_mb: int = Field(default=1500, ge=256)

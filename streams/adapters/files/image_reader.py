@@ -14,6 +14,10 @@ MAX_PIXELS = 100_000_000
 MAX_READ_SIDE = 2400
 """Larger images are reduced: print of a usual size stays legible, and memory bounded."""
 
+MAX_SEARCHED_SIDE = 1280
+"""Lines are looked for in an image of this size, and read in the larger one. The package's default enlarges small
+images instead: a wide one took 900 MB."""
+
 MAX_SHOWN_SIDE = 1024
 """Of an image for a model."""
 
@@ -72,4 +76,5 @@ def _ocr() -> Any:
     from rapidocr import RapidOCR  # noqa: PLC0415 - only a file with pictures needs it
 
     threads = {f"EngineConfig.onnxruntime.{name}_op_num_threads": 1 for name in ("intra", "inter")}
-    return RapidOCR(params={"Global.log_level": "critical", **threads})
+    found = {"Det.limit_type": "max", "Det.limit_side_len": MAX_SEARCHED_SIDE}
+    return RapidOCR(params={"Global.log_level": "critical"} | threads | found)

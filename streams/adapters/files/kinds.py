@@ -64,6 +64,23 @@ _OFFICE_PARTS: dict[str, Kind] = {
 }
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
          (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
+_LATIN = ["cp1252", "cp1250", "cp1254"]
+_OTHERS = [
+    "cp1251",
+    "koi8_r",
+    "cp1253",
+    "cp1255",
+    "cp1256",
+    "shift_jis",
+    "euc_jp",
+    "gb18030",
+    "big5",
+    "euc_kr",
+    "cp1250",
+]
+LATIN_SHARE = 0.3
+"""Of a text in Latin letters, fewer bytes are beyond ASCII."""
+
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
 _MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _HEADERS = re.compile(
@@ -104,18 +121,19 @@ def encoding_of(head: bytes) -> str | None:
     for bom, encoding in _BOMS:
         if head.startswith(bom):
             return encoding
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) > len(head) // 8 and min(even, odd) < 1 + len(head) // 64:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    if even + odd or len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 500:
+        return None
     for cut in range(4):  # the head may end within a character
         try:
             head[: len(head) - cut].decode()
         except UnicodeDecodeError:
             continue
-        return None if head.translate(None, _CONTROLS) != head and b"\0" in head else "utf-8"
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) > len(head) // 8 and min(even, odd) < len(head) // 64:
-        return "utf-16-be" if even > odd else "utf-16-le"
-    if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 500:
-        return None
-    best = charset_normalizer.from_bytes(head).best()
+        return "utf-8"
+    is_latin = sum(byte > 127 for byte in head) < LATIN_SHARE * len(head)
+    best = charset_normalizer.from_bytes(head, cp_isolation=_LATIN if is_latin else _OTHERS).best()
     return "cp1252" if best is None else best.encoding
 
 

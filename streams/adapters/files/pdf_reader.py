@@ -62,4 +62,4 @@ def _scanned_text(page: Any) -> str:
     from streams.adapters.files.image_reader import printed_text  # noqa: PLC0415
 
     scale = MAX_DRAWN_SIDE / max(*page.get_size(), 1.0)
-    return printed_text(page.render(scale=scale, draw_forms=False).to_pil())
+    return printed_text(page.render(scale=scale, may_draw_forms=False).to_pil())

@@ -19,7 +19,7 @@ class ReadLimits:
 
     processes: int = 2
     characters: int = 2_000_000
-    seconds: float = 300.0
+    seconds: float = 600.0
     memory_bytes: int = 1500 << 20
 
 

@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
 }  # fmt: skip
 
-SILENCE_S = 90.0
+SILENCE_S = 60.0
 """How long a process may say nothing: a page takes seconds, a loop for ever."""
 
 MAX_FILES = 500

@@ -70,7 +70,7 @@ def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str
 
 
 def _read_message(message: EmailMessage, text: TextBuilder) -> None:
-    """Read a message: who wrote what to whom, then its attachments."""
+    """Read a message: its main headers, its text, then its attachments."""
     headers = [f"{name}: {' '.join(str(message[name]).split())}" for name in _SHOWN_HEADERS if message[name]]
     text.add("\n".join(headers), begins_section=True)
     body = message.get_body(preferencelist=("plain", "html"))

@@ -24,6 +24,15 @@ _MAIN = "main, article, [role=main]"
 MAIN_SHARE = 0.25
 """Of a page's text, so much is in its main element, or that is not what the page is about."""
 
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_UNENDED = frozenset((
+    "area", "base", "body", "br", "col", "dd", "dt", "embed", "head", "hr", "html", "img", "input", "li", "link",
+    "meta", "option", "p", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
+))  # fmt: skip
+"""Elements that need no end."""
+
+MAX_DEPTH = 5000
+
 _BLOCKS = "p, div, section, article, main, header, li, tr, table, pre, blockquote, dt, dd, figure, figcaption, br, hr"
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _BREAK, _SECTION, _CELL = "\ue0f0", "\ue0f1", "\ue0f2"
@@ -72,6 +81,8 @@ def read_html(file: BinaryIO, text: TextBuilder) -> None:
 
 def add_html(page: str, text: TextBuilder) -> None:
     """Add the text of a page."""
+    if _depth(page) > MAX_DEPTH:
+        raise ReadFailed("unreadable", "The page is nested too deeply.")
     tree = LexborHTMLParser(page.translate(dict.fromkeys(map(ord, (_BREAK, _SECTION, _CELL)))))
     title = tree.css_first("title")
     text.add(" ".join(title.text().split()) if title else "", begins_section=True)
@@ -91,6 +102,16 @@ def add_html(page: str, text: TextBuilder) -> None:
     for block in re.split(f"(?={_SECTION})|{_BREAK}", _main_of(tree, body).text()):
         shown = " ".join(block.split()).replace(_CELL, " | ").strip(" |")
         text.add(shown.removeprefix(_SECTION), begins_section=_SECTION in block)
+
+
+def _depth(page: str) -> int:
+    """Return how deep a page is nested, by its tags: the parser's time grows with the square of it."""
+    depth = deepest = 0
+    for tag in _TAG.finditer(page):
+        if tag[2].lower() not in _UNENDED:
+            depth = max(0, depth - 1) if tag[1] else depth + 1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 def _main_of(tree: LexborHTMLParser, body: LexborNode) -> LexborNode:
