@@ -161,6 +161,24 @@ async def test_model_stays_usable_after_a_cancelled_question(world: ModelUnderTe
     assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding)).answer.mode == "code"
 
 
+async def test_sound_is_heard_with_its_times(world: ModelUnderTest) -> None:
+    heard = await world.model.transcribe("transcribe", "transcribe", b"RIFF", "a.wav")
+    assert [part.text for part in heard] == ["Under", "the", "pot."]
+    assert [(part.start_s, part.end_s) for part in heard] == [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]
+
+
+@pytest.mark.parametrize(("behaviour", "error"), [("down", Unavailable), ("wrong", Unanswerable)])
+async def test_sound_without_an_answer(world: ModelUnderTest, behaviour: Behaviour, error: type[Exception]) -> None:
+    world.provider.become(behaviour)
+    with pytest.raises(error):
+        await world.model.transcribe("transcribe", "transcribe", b"RIFF", "a.wav")
+
+
+async def test_default_profile_has_no_other_role(world: ModelUnderTest) -> None:
+    assert not world.model.has_role("transcribe")
+    assert world.model.has_role("default")
+
+
 async def test_questions_without_profiles_are_unavailable(without_profiles: LanguageModel) -> None:
     assert not without_profiles.available(STEP, ROLE)
     assert without_profiles.status() == {}

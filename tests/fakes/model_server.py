@@ -55,6 +55,8 @@ class ModelServer:
         """Answer like this until told otherwise."""
         self.questions: list[Question] = []
         self.texts: deque[str] = deque()
+        self.sounds: list[tuple[str, bytes, str]] = []
+        """Names of sounds to transcribe, their bytes, and the format that was asked for."""
         self.headers: dict[str, str] = {}
         self.error = "as told"
         self.sent_bytes = 0
@@ -85,6 +87,7 @@ class ModelServer:
         """Listen on a free port of the loopback interface."""
         application = web.Application()
         application.router.add_post("/v1/chat/completions", self._complete)
+        application.router.add_post("/v1/audio/transcriptions", self._transcribe)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -101,6 +104,19 @@ class ModelServer:
         self.questions.append(question)
         self._arrived.set()
         return await self._behave(self._next.popleft() if self._next else self._behaviour, question, request)
+
+    async def _transcribe(self, request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        sound = form["file"]
+        assert isinstance(sound, web.FileField)
+        self.sounds.append((sound.filename, sound.file.read(), str(form["response_format"])))
+        if isinstance(self._behaviour, int):
+            return web.json_response({"error": {"message": self.error}}, status=self._behaviour)
+        if self._behaviour == "garbage":
+            return web.json_response({"error": {"message": "no sound"}}, status=413)
+        words = (self.texts.popleft() if self.texts else "Under the pot.").split()
+        heard = [{"id": at, "text": word, "start": float(at), "end": at + 1.0} for at, word in enumerate(words)]
+        return web.json_response({"text": " ".join(words), "duration": float(len(words)), "segments": heard})
 
     async def _behave(self, behaviour: Behaviour, question: Question, request: web.Request) -> web.StreamResponse:
         if isinstance(behaviour, int):

@@ -66,10 +66,11 @@ class ProcessFileReader:
         await asyncio.gather(*self._ending)
 
     async def _taken(self) -> ReaderProcess:
-        if self._idle:
+        while self._idle:
             process, timer = self._idle.popitem()
             timer.cancel()
-            return process
+            if process.is_alive:
+                return process
         try:
             return await ReaderProcess.start(self._limits.memory_bytes)
         except OSError as problem:

@@ -3,15 +3,16 @@
 import asyncio
 import json
 import os
+import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 
-from schemas.models.files import FileText, ReadFailed, Segment
+from schemas.models.files import FileText, ReadFailed, ReadFailure, Segment
 from streams.adapters.files.frames import FAILED, PIECE, PREFIX, TEXT, decode_piece
 from streams.adapters.files.text_builder import MediaPiece
 
@@ -38,6 +39,10 @@ RETIRED_SHARE = 0.6
 
 SPARE_BYTES = 64 << 20
 """Of the largest frame, in addition to the text: segments, a piece of sound."""
+
+CODES: dict[str, ReadFailure] = {code: code for code in get_args(ReadFailure)}
+
+TOO_SLOW = "Reading the file takes longer than it may."
 
 log = structlog.get_logger()
 
@@ -92,18 +97,25 @@ class ReaderProcess:
                 if kind == PIECE:
                     await read_piece(decode_piece(header, content))
                 elif kind in (TEXT, FAILED):
+                    answer = _answer(kind, header)
+                    self.is_spent = (
+                        self._files >= MAX_FILES or header["peak_bytes"] > RETIRED_SHARE * self._memory_bytes
+                    )
                     break
         except TimeoutError as problem:
-            raise ReadFailed("too_large", "Reading the file takes longer than it may.") from problem
-        except (asyncio.IncompleteReadError, ConnectionError, ValueError) as problem:
-            raise ReadFailed("unreadable", await self._death()) from problem
-        self.is_spent = self._files >= MAX_FILES or header["peak_bytes"] > RETIRED_SHARE * self._memory_bytes
-        if kind == FAILED:
-            if "problem" in header:
-                log.info("a file is not read", problem=header["problem"])
-            raise ReadFailed(header["code"], header["error"])
-        segments = tuple(Segment(*segment[:5]) for segment in header["segments"])
-        return FileText(header["text"], header["reader"], segments, header["pages"], header["seconds"])
+            raise ReadFailed("too_large", TOO_SLOW) from problem
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError, KeyError, TypeError) as problem:
+            raise await self._death() from problem
+        if isinstance(answer, FileText):
+            return answer
+        if "problem" in header:
+            log.info("a file is not read", problem=header["problem"])
+        raise answer
+
+    @property
+    def is_alive(self) -> bool:
+        """True unless it has ended."""
+        return self._process.returncode is None
 
     async def end(self) -> None:
         """Kill the process and wait for its end."""
@@ -120,7 +132,24 @@ class ReaderProcess:
         header = json.loads(await self._process.stdout.readexactly(header_bytes))
         return kind, header, await self._process.stdout.readexactly(content_bytes)
 
-    async def _death(self) -> str:
-        await self.end()
-        log.warning("a process that read a file has died", code=self._process.returncode)
-        return "The file ended the process that read it."
+    async def _death(self) -> ReadFailed:
+        # Its output has ended or is nonsense: it ends by itself, or by our hand.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self._process.wait()
+        code = self._process.returncode
+        log.warning("a process that read a file has died", code=code)
+        if code == -signal.SIGXCPU:
+            return ReadFailed("too_large", TOO_SLOW)
+        # Killed by the system, for want of memory, or never begun: it is not for the file.
+        if code in (0, 1, -signal.SIGKILL):
+            return ReadFailed("unavailable", "The process that read the file was ended; try again.")
+        return ReadFailed("unreadable", "The file ended the process that read it.")
+
+
+def _answer(kind: bytes, header: Mapping[str, Any]) -> FileText | ReadFailed:
+    """Return what the last frame says. Raises KeyError, TypeError for one that no reader of ours has written."""
+    if kind == FAILED:
+        return ReadFailed(CODES[header["code"]], str(header["error"]))
+    segments = tuple(Segment(*segment[:5]) for segment in header["segments"])
+    return FileText(header["text"], header["reader"], segments, header["pages"], header["seconds"])

@@ -1,0 +1,185 @@
+"""The processes that read files: bounded, confined, replaced after a failure, and never left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from schemas.models.files import ReadFailed
+from streams.adapters.files import reader_process
+from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
+from streams.adapters.files.reader_process import COMMAND, PROJECT_ROOT
+from tests.builders.files import KEY
+
+WAITS = f"""
+import sys, time
+from streams.adapters.files import reading
+
+def read_file(file, media_type, name, text):
+    text.note_progress()
+    if name == "sleep":
+        time.sleep(60)
+    if name == "spin":
+        while True:
+            pass
+    if name == "grow":
+        bytearray(3 << 30)
+    if name == "die":
+        import ctypes
+        ctypes.string_at(0)
+    if name == "vanish":
+        import os
+        os._exit(1)
+    text.add({KEY!r})
+    return text.finish("test")
+
+reading.read_file = read_file
+from streams.adapters.files import child
+child.main()
+"""
+"""A process whose reader does as a file's name says."""
+
+ATTEMPTS = """
+import ctypes, os, socket, sys
+from streams.adapters.files.confinement import confine
+confine(1 << 30)
+libc = ctypes.CDLL(None, use_errno=True)
+attempts = {
+    "socket": lambda: socket.socket(),
+    "socket in C": lambda: libc.socket(2, 1, 0) >= 0 or 1 / 0,
+    "program": lambda: os.execv("/bin/true", ["true"]),
+    "file": lambda: open(sys.argv[1] + ".new", "w"),
+    "change in C": lambda: libc.unlink(sys.argv[1].encode()) == 0 or 1 / 0,
+    "signal": lambda: os.kill(os.getppid(), 0),
+    "memory": lambda: bytearray(2 << 30),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        print(name)
+    except (OSError, MemoryError, ZeroDivisionError):
+        pass
+"""
+
+
+@pytest.fixture
+async def reader(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFileReader]:
+    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    opened = ProcessFileReader(ReadLimits(processes=2, seconds=2))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "bytes"
+    path.write_text(KEY)
+    return path
+
+
+async def read(reader: ProcessFileReader, path: Path, name: str = "ok") -> str:
+    try:
+        return (await reader.read(path, media_type="text/plain", name=name)).text
+    except ReadFailed as failure:
+        return failure.code
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("sleep", "too_large"),
+        ("spin", "too_large"),
+        ("grow", "too_large"),
+        ("die", "unreadable"),
+        ("vanish", "unavailable"),
+    ],
+)
+async def test_failure_is_of_its_file_alone(reader: ProcessFileReader, path: Path, name: str, code: str) -> None:
+    others = [read(reader, path) for _ in range(3)]
+    assert await asyncio.gather(read(reader, path, name), *others) == [code, *[KEY] * 3]
+
+
+async def test_processes_are_reused(reader: ProcessFileReader, path: Path) -> None:
+    for _ in range(5):
+        assert await read(reader, path) == KEY
+    assert len(reader._idle) == 1
+
+
+async def test_no_more_processes_than_the_limit(reader: ProcessFileReader, path: Path) -> None:
+    await asyncio.gather(*(read(reader, path) for _ in range(8)))
+    assert len(reader._idle) <= 2
+
+
+async def test_process_that_is_given_up_is_ended(reader: ProcessFileReader, path: Path) -> None:
+    reading = asyncio.create_task(read(reader, path, "sleep"))
+    await asyncio.sleep(0.5)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert not reader._idle
+    assert await read(reader, path) == KEY
+
+
+async def test_process_that_was_killed_while_idle_costs_no_file(reader: ProcessFileReader, path: Path) -> None:
+    await read(reader, path)
+    [process] = reader._idle
+    process._process.kill()
+    await process._process.wait()
+    assert await read(reader, path) == KEY
+
+
+async def test_bytes_that_are_not_there_are_unavailable(tmp_path: Path) -> None:
+    reader = ProcessFileReader(ReadLimits())
+    assert await read(reader, tmp_path / "none") == "unavailable"
+    await reader.close()
+
+
+async def test_secrets_of_the_worker_are_not_passed_on(
+    reader: ProcessFileReader, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    await read(reader, path)
+    [process] = reader._idle
+    environment = Path(f"/proc/{process._process.pid}/environ").read_text()
+    assert "PATH=" in environment
+    assert "secret" not in environment
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only Python code is confined")
+def test_process_can_do_nothing_but_read(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ATTEMPTS, str(path)], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+    assert path.exists()
+
+
+def test_process_ends_with_its_worker(tmp_path: Path) -> None:
+    worker = f"""
+import subprocess, sys, time
+child = subprocess.Popen({[*COMMAND, str(1 << 30)]!r}, stdin=subprocess.PIPE, cwd={str(PROJECT_ROOT)!r})
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        child = int(started.stdout.readline())
+        time.sleep(1)
+        started.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and is_alive(child):
+        time.sleep(0.05)
+    assert not is_alive(child)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
