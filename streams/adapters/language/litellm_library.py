@@ -126,6 +126,9 @@ def _load(secrets: tuple[str, ...]) -> Any:
     from streams.adapters.language.bounded_transport import bound_responses  # noqa: PLC0415 - loads httpx
 
     bound_responses(litellm)
+    # It would open a sound, which may be hostile, in this process.
+    calls: Any = litellm.main
+    calls.calculate_request_duration = lambda _: None
     for logger in map(logging.getLogger, LOGGERS):
         logger.setLevel(logging.WARNING)
         logger.addFilter(RedactingFilter(secrets))

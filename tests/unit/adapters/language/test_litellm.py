@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from schemas.models.language import Chat
 from streams.adapters.language.faults import MAX_ANSWER_BYTES
+from tests.builders.files import sound
 from tests.fakes.model_server import Behaviour, ModelServer
 from tests.harnesses.language_models import KEY, PROMPT, LanguageModelHarness, ask, failure
 
@@ -33,6 +35,31 @@ async def test_request_has_the_arguments_of_the_profile(rig: LanguageModelHarnes
     assert question.body["max_tokens"] == 77
     assert question.messages == [PROMPT.system, PROMPT.user]
     assert question.authorization == f"Bearer {KEY}"
+
+
+async def test_an_image_arrives_as_it_was_sent(rig: LanguageModelHarness) -> None:
+    content = [
+        {"type": "text", "text": "Describe it."},
+        {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA=="}},
+    ]
+    rig.server.texts.append("A pot.")
+    answer = await rig.models().continue_chat("caption", "caption", Chat([{"role": "user", "content": content}]))
+    assert answer.text == "A pot."
+    assert rig.server.questions[0].body["messages"] == [{"role": "user", "content": content}]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [("openai/whisper-1", "verbose_json"), ("openai/gpt-4o-transcribe", "json")]
+)
+async def test_times_are_asked_of_models_that_have_them(rig: LanguageModelHarness, model: str, expected: str) -> None:
+    await rig.models(model=model).transcribe("transcribe", "transcribe", b"RIFF", "a.wav")
+    assert rig.server.sounds == [("a.wav", b"RIFF", expected)]
+
+
+async def test_no_sound_is_opened_in_this_process(rig: LanguageModelHarness) -> None:
+    await rig.models().transcribe("transcribe", "transcribe", sound(), "a.wav")
+    litellm = sys.modules["litellm.main"]
+    assert litellm.calculate_request_duration(sound()) is None
 
 
 async def test_a_temperature_of_none_is_left_to_the_model(rig: LanguageModelHarness) -> None:
