@@ -24,6 +24,11 @@ MAX_XML_BYTES = 160 << 20
 
 MAX_PARTS = 20_000
 
+MAX_CELLS = 20_000_000
+"""Cells of a sheet, the empty ones before the last of each row too."""
+
+EVENTS_A_NOTE = 50_000
+
 BROKEN = (
     BadZipFile, ZlibError, ParseError, DefusedXmlException, EOFError, KeyError, IndexError, ValueError, TypeError,
     AttributeError, RuntimeError,
@@ -37,8 +42,9 @@ _SLIDE_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 class Office:
     """An opened Office file whose XML is bounded."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, text: TextBuilder) -> None:
         """Raises `ReadFailed` for one that would unpack to too much."""
+        self._text = text
         self._archive = ZipFile(file)
         parts = self._archive.infolist()
         xml = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels", ".vml")))
@@ -50,7 +56,10 @@ class Office:
         """Yield starts and ends of the elements of a part. An ended element is dropped: it has nothing but its text."""
         with self._archive.open(name) as part:
             parents: list[Any] = []
-            for event, element in iterparse(part, events=("start", "end"), forbid_dtd=True):
+            events = iterparse(part, events=("start", "end"), forbid_dtd=True)
+            for number, (event, element) in enumerate(events, 1):
+                if number % EVENTS_A_NOTE == 0:
+                    self._text.note_progress()
                 if event == "start":
                     parents.append(element)
                     yield event, element
@@ -75,7 +84,7 @@ class Office:
 
 def read_docx(file: BinaryIO, text: TextBuilder) -> None:
     """Read a document: its text, then foot and end notes."""
-    office = Office(file)
+    office = Office(file, text)
     _add_word_part(office, "word/document.xml", text)
     for notes in ("word/footnotes.xml", "word/endnotes.xml"):
         if notes in office.names:
@@ -142,7 +151,7 @@ class WordReader:
 
 def read_pptx(file: BinaryIO, text: TextBuilder) -> int:
     """Read slides in their order, each with its notes; return how many there are."""
-    office = Office(file)
+    office = Office(file, text)
     main = "ppt/presentation.xml"
     targets = office.targets(main)
     ids = [
@@ -192,7 +201,7 @@ def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
     """Read sheets, each row with its header and the values that formulas had; return how many there are."""
     import openpyxl  # noqa: PLC0415 - takes half a second
 
-    Office(file)
+    Office(file, text)
     book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
     for number, sheet in enumerate(sheets, 1):
@@ -205,8 +214,12 @@ def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
 
 
 def _rows(sheet: Any, text: TextBuilder) -> Iterator[tuple[Any, ...]]:
-    for number, row in enumerate(sheet.iter_rows(values_only=True)):
-        if number % 1000 == 999:
+    cells = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells += len(row)
+        if cells > MAX_CELLS:
+            raise ReadFailed("too_large", f"A sheet has more than {MAX_CELLS:,} cells.")
+        if number % 500 == 0:
             text.note_progress()
         yield row
 
