@@ -77,7 +77,7 @@ async def test_image_has_its_caption_before_what_is_printed(
     seen = await read(reader, image("PNG", "POT 4711"), "image/png", tmp_path)
     assert isinstance(seen, FileText)
     assert seen.text == "A sign of a boat house.\n\nPOT 4711"
-    assert [seen.text[one.start : one.end] for one in seen.segments] == ["A sign of a boat house.", "POT 4711"]
+    assert [seen.text[part.start : part.end] for part in seen.segments] == ["A sign of a boat house.", "POT 4711"]
     assert seen.reader == "ocr+caption"
 
 
@@ -132,4 +132,4 @@ async def test_pauses_begin_segments() -> None:
     await models.read(MediaPiece(b"", "a.flac", 300.0, 310.0))
     read = models.complete(FileText("", "transcribe", seconds=400.0))
     assert read.text == "One. Two.\n\nThree."
-    assert [(one.start_s, one.end_s) for one in read.segments] == [(300.0, 304.0), (309.0, 310.0)]
+    assert [(part.start_s, part.end_s) for part in read.segments] == [(300.0, 304.0), (309.0, 310.0)]

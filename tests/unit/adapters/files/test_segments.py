@@ -10,7 +10,7 @@ LONG = "The train left at noon, and nobody was late. " * 60
 
 
 def segments(text: str, *, headings: bool = False) -> list[str]:
-    return [text[one.start : one.end] for one in cut_segments(text, paragraphs(text, headings=headings))]
+    return [text[piece.start : piece.end] for piece in cut_segments(text, paragraphs(text, headings=headings))]
 
 
 @pytest.mark.parametrize(
