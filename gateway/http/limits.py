@@ -250,8 +250,8 @@ def is_streaming(scope: Scope) -> bool:
     return scope["method"] == "GET" and is_stream(scope["path"])
 
 
-SPOOLED = re.compile(r"/v1/users/[^/]+/imports")
-"""The path whose body is read by its route, a piece at a time."""
+SPOOLED = re.compile(r"/v1/users/[^/]+/imports|/admin/add/import")
+"""The paths whose body is read by its route, a piece at a time."""
 
 
 def is_spooled(scope: Scope) -> bool:

@@ -45,7 +45,7 @@ class KeyCallers:
 
     def __init__(self, path: Path, policy: Policy | None, failed_logins_per_minute: float) -> None:
         """Read the file. Raises OSError, or ValueError with the reason."""
-        self._path = path
+        self.path = path
         self._policy = policy
         self._failures = FailedLogins(failed_logins_per_minute)
         self._keys = _by_digest(KeyFile.read(path))
@@ -77,9 +77,9 @@ class KeyCallers:
 
     def reload(self) -> None:
         """Read the file again, whether it changed or not."""
-        self._stamp = _stamp(self._path)
+        self._stamp = _stamp(self.path)
         try:
-            self._keys = _by_digest(KeyFile.read(self._path))
+            self._keys = _by_digest(KeyFile.read(self.path))
             self.is_sound = self._stamp is not None
             if not self.is_sound:
                 log.error("the file of keys is gone: no key is valid until it is there again")
@@ -92,7 +92,7 @@ class KeyCallers:
         now = time.monotonic()
         if now - self._checked_at >= LOOK_EVERY_S:
             self._checked_at = now
-            if _stamp(self._path) != self._stamp:
+            if _stamp(self.path) != self._stamp:
                 self.reload()
 
 

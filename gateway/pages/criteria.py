@@ -1,16 +1,13 @@
 """Whether modes are worth their cost: figures with their meaning and advice. Pure.
 
-One bucket for all memories would be better with few users of several modes, many corrections, questions that mostly
-cross modes, or a model that mostly chooses the default.
+One bucket for all memories would be better with many corrections, questions that mostly cross modes, or a model that
+mostly chooses the default.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 Level = Literal["good", "warn", "unknown"]
-
-FEW_USERS_SHARE = 0.2
-"""Share of users with several modes below which modes serve a minority."""
 
 MANY_CORRECTIONS = 5.0
 """Corrections per hundred memories: above, a person corrects more than one turn of a conversation of twenty."""
@@ -38,15 +35,6 @@ class Criterion(NamedTuple):
     level: Level
 
 
-def criteria_of_deployment(totals: Mapping[str, Any], usage: Mapping[str, int] | None) -> list[Criterion]:
-    """Return the figures of all users; `usage` is None where no worker answers."""
-    return [
-        several_modes(totals["several_modes"], totals["boundaries"]),
-        corrections(totals["corrections"], totals["memories"]),
-        *_of_usage(usage or {}, "by one worker since its start"),
-    ]
-
-
 def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criterion]:
     """Return the figures of one user."""
     in_use = telemetry.get("modes_in_use", 0)
@@ -64,18 +52,6 @@ def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criter
         corrections(telemetry.get("corrections", 0), memories),
         *_of_usage(telemetry.get("user") or {}, "since the worker's start"),
     ]
-
-
-def several_modes(users: int, of: int) -> Criterion:
-    """Return the share of users with more than one mode."""
-    few = "Few users have several: declare a suggested mode of a busy user. If none fits, one mode is enough."
-    many = "Users have several modes: keep them."
-    return _share(
-        "Users with more than one mode",
-        (users, of, "users"),
-        "Modes are worth their cost only for users of several.",
-        (few, many, of > 0 and users / of < FEW_USERS_SHARE),
-    )
 
 
 def corrections(moved: int, of: int) -> Criterion:

@@ -3,22 +3,44 @@
 Pure. Offsets of spans are Unicode code points.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from zlib import crc32
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pydantic_core import to_json
 
-HUES = 12
-"""Colours that modes are told apart by; `app.css` has one class each, with contrast in light and dark."""
+from gateway.service.failures import Refused
 
 
 def moment(value: str | None) -> Markup:
     """Return a time as an element: UTC without scripts, the viewer's zone with them."""
     if not value:
         return Markup('<span class="none">-</span>')
-    return Markup('<time datetime="{0}">{1} UTC</time>').format(value, value[:16].replace("T", " "))
+    try:
+        shown = datetime.fromisoformat(value).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return Markup('<span class="none">{0}</span>').format(value)
+    return Markup('<time datetime="{0}">{1} {2:%b %Y, %H:%M} UTC</time>').format(value, shown.day, shown)
+
+
+SENTENCES = {
+    "not_allowed": "Your key may not do this.",
+    "timeout": "The memory service took too long. Nothing may have changed: check, then try again.",
+    "unavailable": "The memory service does not answer. Try again in a moment.",
+    "internal": "Something failed in the service. Its log has the reason.",
+}
+"""What a refusal says to a person, by its code; the service's own sentence for all others."""
+
+
+def refusal(refused: Refused) -> str:
+    """Return a refusal as a sentence.
+
+    >>> refusal(Refused("invalid_value", "name is empty", "name"))
+    'Name is empty.'
+    """
+    return SENTENCES.get(refused.code) or sentence(refused.message).rstrip(".") + "."
 
 
 def count(value: int) -> str:
@@ -39,11 +61,6 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def hue(name: str | None) -> str:
-    """Return the class of a name's colour: the same on every page."""
-    return f"hue-{crc32((name or '').encode()) % HUES}"
-
-
 def plural(number: int, singular: str, many: str | None = None) -> str:
     """Return a number with its noun.
 
@@ -60,6 +77,16 @@ def sentence(text: str) -> str:
     'Its meaning, word by word'
     """
     return text[:1].upper() + text[1:]
+
+
+def letter_reason(text: str) -> str:
+    """Return a reason without its field and without the command that a client would send.
+
+    >>> letter_reason("mode: the mode 'poetry' is not declared; declare_mode declares it")
+    "The mode 'poetry' is not declared"
+    """
+    field, _, rest = text.partition(": ")
+    return sentence((rest if rest and " " not in field else text).removesuffix("; declare_mode declares it"))
 
 
 def json_text(value: Any) -> str:
@@ -119,8 +146,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
     "percent": percent,
-    "hue": hue,
+    "refusal": refusal,
     "json_text": json_text,
+    "letter_reason": letter_reason,
     "plural": plural,
     "sentence": sentence,
     "run_ms": run_ms,
@@ -233,6 +261,51 @@ def pieces_of(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
         position = end
     pieces.append(Piece(text[position:]))
     return [piece for piece in pieces if piece.text]
+
+
+def marked_text(text: str, contained: str | None, chars: int) -> Markup:
+    """Return the beginning of a text, from shortly before what it must contain, which is marked.
+
+    >>> str(marked_text("we moved <here>", "MOVED", 80))
+    'we <mark>moved</mark> &lt;here&gt;'
+    """
+    found = re.search(re.escape(contained), text, re.IGNORECASE) if contained else None
+    begin = max(0, found.start() - chars // 3) if found and found.end() > chars else 0
+    pieces = pieces_of(text[begin : begin + chars], [(found.start() - begin, found.end() - begin)] if found else [])
+    shown = Markup("").join(Markup("<mark>{}</mark>").format(one.text) if one.is_marked else one.text for one in pieces)
+    return Markup("… ") * (begin > 0) + shown + Markup(" …") * (begin + chars < len(text))
+
+
+INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
+"""Marks within a line that are shown: code, and strong words."""
+
+FENCE = re.compile(r"^```[\w+-]*\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
+
+
+def said(turn: Mapping[str, Any], chars: int = 4_000) -> Markup:
+    """Return a turn's text with code in a code face, and light Markdown: fences, inline code, strong words.
+
+    >>> str(said({"role": "user", "text": "Set `TTL`"}))
+    'Set <code>TTL</code>'
+    """
+    text = str(turn["text"])
+    text = text if len(text) <= chars else f"{text[:chars]} …"
+    if turn.get("role") == "tool":
+        return Markup("<pre>{}</pre>").format(text)
+    shown, position = Markup(""), 0
+    for fence in FENCE.finditer(text):
+        shown += _inline(text[position : fence.start()]) + Markup("<pre><code>{}</code></pre>").format(fence[1])
+        position = fence.end()
+    return shown + _inline(text[position:])
+
+
+def _inline(text: str) -> Markup:
+    shown, position = Markup(""), 0
+    for found in INLINE.finditer(text):
+        tag = Markup("<code>{}</code>") if found[1] else Markup("<strong>{}</strong>")
+        shown += escape(text[position : found.start()]) + tag.format(found[1] or found[2])
+        position = found.end()
+    return shown + escape(text[position:])
 
 
 def excerpt(pieces: Sequence[Piece], around: int = AROUND_CHARS) -> list[Piece]:

@@ -5,28 +5,37 @@ static file has a digest of all of them, so that browsers may cache it for ever.
 `static/vendor/vendored.json` with version, licence and SHA-256; a test compares them.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from modestream_client.operations import LIST_PROJECTS
+from modestream_client.operations import HEALTH, LIST_MODES, LIST_PROJECTS
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
+from gateway.pages.flash import COOKIE, Flash, Flashes, RefusedForm, Undo
 from gateway.pages.formats import FILTERS
-from gateway.pages.requests import PAGES, View, view_of
+from gateway.pages.glossary import GLOSSARY
+from gateway.pages.refill import refilled
+from gateway.pages.requests import PAGES, Form, View, view_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from gateway.service.backend import Json
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from schemas.scopes import ANY_VALUE
+
+AnswerT = TypeVar("AnswerT")
+OtherT = TypeVar("OtherT")
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -35,7 +44,7 @@ STATIC = Path(__file__).with_name("static")
 DIGEST_CHARS = 12
 """Characters of a digest in a name: enough to tell versions of one file apart."""
 
-MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
 
 def rendered(template: str, values: Mapping[str, Any]) -> str:
@@ -54,8 +63,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals["asset"] = asset
     environment.filters.update(FILTERS)
+    environment.globals |= {"asset": asset, "glossary": GLOSSARY}
+    parts = environment.get_template("parts/ui.html").module
+    environment.globals |= {name: getattr(parts, name) for name in ("copyable", "icon", "term")}
     return environment
 
 
@@ -91,47 +102,67 @@ MAX_PROJECTS = 200
 PICKER_TIMEOUT_S = 3.0
 """Limit of the questions for the pickers: every page waits for them."""
 
-NOTICES = {
-    "moved": "Memories moved to the mode {name}: {count}.",
-    "moved_one": "Moved to the mode {name}.",
-    "moved_back": "Memories moved back: {count}.",
-    "forgotten": "Memories forgotten: {count}.",
-    "edited": "Saved the text as a new version.",
-    "restored": "Restored the previous text.",
-    "corrected": "Corrected the interaction mode.",
-    "filtered": "Saved the visibility.",
-    "saved": "Saved {name}.",
-    "renamed": "Renamed to {name}.",
-    "deleted": "Deleted {name}.",
-    "started": "Started. This page shows the progress.",
-    "replayed": "Published {count} again.",
-}
-"""Result of an action, by the name that its redirect carries. Only `count`, a number, and `name`, shown as text, come
-from the address."""
+STATE_S = 4.0
+"""Time to live of the worker's state: every question costs it milliseconds, for each open page."""
+
+MAX_COLOURED_USERS = 10_000
+"""Users whose modes' colours are in memory."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """An entry of the navigation."""
+    """An entry of the navigation. `picks`: the pickers that its page has. `of`: what it is about, or needs."""
 
     page: str
     title: str
-    is_of_user: bool = True
+    icon: str
+    picks: tuple[str, ...] = ()
+    of: str = "user"
 
 
-LINKS = (
-    Link("", "Overview", is_of_user=False),
-    Link("memories", "Memories"),
-    Link("conversations", "Conversations"),
-    Link("ask", "Ask"),
-    Link("map", "Map"),
-    Link("modes", "Modes"),
-    Link("categories", "Categories"),
-    Link("intention", "Intention"),
-    Link("consolidations", "Consolidations"),
-    Link("runs", "Runs"),
-    Link("dead-letters", "Dead letters", is_of_user=False),
+BOTH = ("project", "mode")
+
+GROUPS: tuple[tuple[str, tuple[Link, ...]], ...] = (
+    (
+        "Memory",
+        (
+            Link("", "Home", "home"),
+            Link("ask", "Ask", "ask", ("project",)),
+            Link("memories", "Memories", "memories", BOTH),
+            Link("conversations", "Conversations", "conversations", BOTH),
+            Link("map", "Map", "map", BOTH),
+            Link("add", "Add and import", "add", of="write"),
+        ),
+    ),
+    (
+        "Structure",
+        (
+            Link("modes", "Modes", "modes", ("project",)),
+            Link("categories", "Categories", "categories", ("project",)),
+            Link("intention", "Intention", "intention", ("project",)),
+        ),
+    ),
+    (
+        "Work",
+        (
+            Link("health", "Health and jobs", "health"),
+            Link("consolidations", "Consolidations", "consolidations", ("project",)),
+            Link("runs", "Runs", "runs", ("project",)),
+            Link("dead-letters", "Dead letters", "dead-letters", of="all"),
+            Link("pipelines", "Pipelines", "pipelines", of="operate"),
+        ),
+    ),
+    (
+        "Access",
+        (
+            Link("users", "Users", "users", of="everyone"),
+            Link("keys", "Keys", "keys", of="operate"),
+            Link("export", "Export", "export", ("project",)),
+            Link("forget", "Forget", "forget", ("project",), of="forget"),
+        ),
+    ),
 )
+"""The navigation."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +171,11 @@ class Header:
 
     title: str
     active: str
+    groups: tuple[tuple[str, tuple[Link, ...]], ...] = ()
+    picks: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     modes: tuple[tuple[str, int], ...] = ()
-    links: tuple[Link, ...] = LINKS
-    notice: str | None = None
+    key: str | None = None
 
 
 class Pages:
@@ -151,12 +183,33 @@ class Pages:
 
     def __init__(self, service: MemoryService, scope_fields: frozenset[str], *, is_signed_in: bool) -> None:
         self.service = service
+        self.flashes = Flashes()
         self._scope_fields = scope_fields
-        self._is_signed_in = is_signed_in
+        self.is_signed_in = is_signed_in
+        self._hues: dict[str, dict[str, int]] = {}
+        self._states: dict[tuple[str, str], tuple[float, Json]] = {}
 
     def view(self, request: Request) -> View:
         """Return the view of a request. Raises Refused."""
-        return view_of(request, self.service, self._scope_fields)
+        view = view_of(request, self.service, self._scope_fields)
+        if len(self._hues) > MAX_COLOURED_USERS:
+            self._hues.clear()
+        token = request.cookies.get(COOKIE, "")
+        flash = self.flashes.find(token) if token else None
+        hues = self._hues.setdefault(view.user or "", {})
+        return replace(view, hues=hues, flash=None if flash is None else replace(flash, token=token))
+
+    async def state(self, view: View) -> Json:
+        """Return the service's health for the chosen user, some seconds old; empty if it does not answer."""
+        known = self._states.get((view.user or "", view.project or ""))
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        call = view.call(PICKER_TIMEOUT_S)
+        state = await _or(self.service.operations.run(HEALTH, call, view.write_scope), {})
+        if len(self._states) > MAX_COLOURED_USERS:
+            self._states.clear()
+        self._states[view.user or "", view.project or ""] = time.monotonic() + STATE_S, state
+        return state
 
     def scope_of(self, record: Mapping[str, Any]) -> dict[str, str]:
         """Return a record's scope without its user, which every call names itself."""
@@ -171,9 +224,19 @@ class Pages:
         return replace(view, project=first, projects=names)
 
     async def render(self, view: View, template: str, title: str, active: str, **values: Any) -> HTMLResponse:
-        """Return a page. Raises Refused."""
-        header = await header_of(self.service, view, title, active)
-        return self.part(view, template, header=header, is_signed_in=self._is_signed_in, **values)
+        """Return a page, with what the action before it left to say. Raises Refused."""
+        return self.page(view, template, await self._header(view, title, active), **values)
+
+    def page(self, view: View, template: str, header: Header, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page with this head."""
+        text = self.text(view, template, header=header, is_signed_in=self.is_signed_in, **values)
+        form = view.flash.form if view.flash else None
+        if form is not None:
+            text = refilled(text, form.action, form.fields, form.refused.field)
+        answer = HTMLResponse(text, status)
+        if view.flash is not None:
+            answer.delete_cookie(COOKIE, path=PAGES)
+        return answer
 
     def part(self, view: View, template: str, **values: Any) -> HTMLResponse:
         """Return a part that replaces an older one in its page."""
@@ -187,54 +250,99 @@ class Pages:
         """Return a page without a view, such as the one to sign in."""
         return HTMLResponse(rendered(template, values), status)
 
+    def done(self, address: str, notice: str, *, undo: Undo | None = None, secret: str | None = None) -> Response:
+        """Redirect to the page that shows the result of an action, and says what was done."""
+        return self.flashes.keep(see(address), Flash(notice, undo, secret=secret))
+
+    def refused(self, address: str, action: str, form: Form | None, refused: Refused) -> Response:
+        """Redirect to the page of a form that was refused: it has what was typed, and says what is wrong."""
+        fields = {} if form is None else form.fields
+        return self.flashes.keep(see(address), Flash(form=RefusedForm(action, fields, refused)))
+
+    def bare_header(self, view: View, title: str, active: str = "-") -> Header:
+        """Return the head of a page without pickers, for which nothing is asked."""
+        shown = ((name, tuple(link for link in links if self._is_shown(view, link))) for name, links in GROUPS)
+        key = view.caller.name if self.is_signed_in else None
+        return Header(title, active, groups=tuple(group for group in shown if group[1]), key=key)
+
+    async def _header(self, view: View, title: str, active: str) -> Header:
+        """Load the choices of the pickers, and the colours of modes. Raises Refused."""
+        header = self.bare_header(view, title, active)
+        if view.user is None:
+            return header
+        call = view.call(PICKER_TIMEOUT_S)
+        known = view.projects
+        projects, declared, boundary = await asyncio.gather(
+            _or(projects_of(self.service, view, call) if known is None else _known(known), frozenset[str]()),
+            _or(self.service.operations.run(LIST_MODES, call, view.write_scope), {}),
+            boundary_of(self.service, view),
+        )
+        if declared:
+            named = [(mode.get("created_at") or "", mode["name"]) for mode in declared["modes"]]
+            view.hues.clear()
+            view.hues.update({name: number for number, (_, name) in enumerate(sorted(named))})
+        counts = dict.fromkeys((*view.hues, *([view.mode] if view.mode else [])), 0)
+        counts |= {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
+        ordered = sorted(counts.items(), key=lambda mode_and_count: (-mode_and_count[1], mode_and_count[0]))
+        picks = next((link.picks for _, links in GROUPS for link in links if link.page == active), ())
+        return replace(
+            header,
+            picks=picks,
+            projects=tuple(sorted(projects | ({view.project} if view.project else set()))),
+            modes=tuple(ordered),
+        )
+
+    def _is_shown(self, view: View, link: Link) -> bool:
+        if link.of == "all" or (link.page == "" and view.user is None):
+            return True
+        if link.of == "operate":
+            return view.may("operate") and (link.page != "keys" or self.is_signed_in)
+        if link.of == "everyone":
+            return view.caller.own_user is None
+        if view.user is None:
+            return False
+        return link.of == "user" or (view.may_forget if link.of == "forget" else view.may("write"))
+
 
 def see(address: str) -> Response:
     """Redirect to the page that shows the result of an action."""
     return RedirectResponse(address, 303)
 
 
-async def header_of(service: MemoryService, view: View, title: str, active: str) -> Header:
-    """Load the choices of the pickers. Raises Refused."""
-    notice = notice_of(view.query)
-    if view.user is None:
-        return Header(title, active, notice=notice)
-    projects = view.projects or frozenset()
-    if view.projects is None:
-        with worker_may_be_away():
-            projects = await projects_of(service, view, view.call(PICKER_TIMEOUT_S))
-    boundary = await boundary_of(service, view)
-    counts = {view.mode: 0} if view.mode else {}
-    counts |= {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
-    return Header(
-        title,
-        active,
-        projects=tuple(sorted(projects | ({view.project} if view.project else set()))),
-        modes=tuple(sorted(counts.items(), key=lambda mode_and_count: (-mode_and_count[1], mode_and_count[0]))),
-        notice=notice,
-    )
-
-
-def notice_of(query: Mapping[str, str]) -> str | None:
-    """Return the notice that an address names; None for an unknown name."""
-    sentence = NOTICES.get(query.get("notice", ""))
-    if sentence is None:
-        return None
-    count = query.get("count", "")
-    return sentence.format(count=count if count.isdecimal() else "0", name=query.get("name", "")[:64])
-
-
 async def projects_of(service: MemoryService, view: View, call: Call) -> frozenset[str]:
     """Return all projects of the user. Raises Refused."""
     scope = {**view.read_scope, PROJECT: ANY_VALUE}
     listed = await service.operations.run(LIST_PROJECTS, call, scope, {"limit": MAX_PROJECTS})
-    return frozenset(str(project["scope"][PROJECT]) for project in listed["items"])
+    return frozenset(map(itemgetter(PROJECT), map(itemgetter("scope"), listed["items"])))
 
 
 async def boundary_of(service: MemoryService, view: View) -> Json | None:
     """Return the numbers of the chosen user; None if only the worker has them, and it does not answer."""
-    with worker_may_be_away():
-        return await service.users.boundary(view.call(PICKER_TIMEOUT_S))
-    return None
+    return await _or(service.users.boundary(view.call(PICKER_TIMEOUT_S)), None)
+
+
+async def or_too_slow(listed: Awaitable[Json]) -> Json:
+    """Return a list; one without a total if it took too long: its page keeps the filters, and says so."""
+    try:
+        return await listed
+    except Refused as refused:
+        if refused.code != "timeout":
+            raise
+        return {"items": [], "next": None, "total": None}
+
+
+async def _known(names: frozenset[str]) -> frozenset[str]:
+    return names
+
+
+async def _or(asked: Awaitable[AnswerT], otherwise: OtherT) -> AnswerT | OtherT:
+    """Return an answer; another value if the worker does not answer, or the caller may not ask."""
+    try:
+        return await asked
+    except Refused as refused:
+        if refused.code not in ("unavailable", "timeout", "not_allowed"):
+            raise
+        return otherwise
 
 
 @contextmanager

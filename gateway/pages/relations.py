@@ -92,7 +92,7 @@ async def similar_to(service: MemoryService, call: Call, record: Record, *, supe
     fields: dict[str, Any] = {
         "query": record["text"][:QUERY_CHARS],
         "mode": record["mode"],
-        "top_k": SEARCHED if record["origin"] == "extracted" else SIMILAR + 1,
+        "top_k": SEARCHED,
         "include_superseded": superseded,
     }
     if record["origin"] == "extracted":

@@ -7,31 +7,31 @@ every address that a page links to keeps them.
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
+from zlib import crc32
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from gateway.http.calls import decoded
 from gateway.http.problems import request_id_of
-from gateway.service.access import PROJECT, may_in_project, require_user
+from gateway.pages.flash import Flash
+from gateway.service.access import PROJECT, may, may_everywhere, may_in_project, require_user
 from gateway.service.backend import Json
 from gateway.service.calls import Call, Caller
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from schemas.scopes import ANY_VALUE
+from schemas.state.policies import Permission
 
 PAGES = "/admin"
 """The beginning of every page's path."""
 
 KEPT_PARAMETERS = ("user", "project", "mode")
 """Parameters that every link keeps."""
-
-OF_ONE_VISIT = ("notice", "count", "name")
-"""Parameters of the notice about an action; no link repeats them."""
 
 OF_ONE_LIST = ("cursor", "trail", "at", "of")
 """Parameters of a position in a list; picking another project or mode drops them."""
@@ -41,6 +41,9 @@ EVERYONE = "everyone"
 chosen."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
+
+HUES = 12
+"""Colours that modes are told apart by; `app.css` has one class each, with contrast in light and dark."""
 
 MAX_FIELDS = 1_000
 """Fields of a form: a page of selected memories has the most."""
@@ -62,6 +65,10 @@ class View:
     request_id: str
     scope_fields: frozenset[str]
     projects: frozenset[str] | None = None
+    hues: dict[str, int] = field(default_factory=dict)
+    """Colours of the user's modes by their place: the page that lists them fills it."""
+    flash: Flash | None = None
+    """What to say about the action before this page."""
 
     def call(self, wait_s: float = 10.0) -> Call:
         """Return a call about the chosen user. Raises Refused if none was chosen."""
@@ -82,13 +89,31 @@ class View:
     @property
     def narrowed(self) -> dict[str, str]:
         """The parameters that stay when another project or mode is picked."""
-        dropped = {*KEPT_PARAMETERS, *OF_ONE_VISIT, *OF_ONE_LIST}
+        dropped = {*KEPT_PARAMETERS, *OF_ONE_LIST}
         return {name: value for name, value in self.query.items() if name not in dropped}
 
     @property
     def may_forget(self) -> bool:
         """True if the caller may forget the chosen project, or the user with all projects, future ones included."""
         return self.user is not None and may_in_project(self.caller, self.user, self.project, "manage")
+
+    def may(self, permission: Permission) -> bool:
+        """True if the caller may do this in the scope of writes, or `operate` the deployment: templates ask it."""
+        if permission == "operate":
+            return may_everywhere(self.caller, permission)
+        return self.user is not None and may(self.caller, self.user, self.write_scope, permission)
+
+    @property
+    def rights(self) -> str:
+        """What the caller may do, in words."""
+        if self.user is None or self.may("manage"):
+            return "" if self.caller.grants is None or self.user is None else "may change"
+        return "may add" if self.may("write") else "read-only"
+
+    def hue(self, mode: str | None) -> str:
+        """Return the class of a mode's colour: in the order in which modes were declared, the same on every page."""
+        name = mode or ""
+        return f"hue-{self.hues.get(name, crc32(name.encode())) % HUES}"
 
     def address(self, page: str = "", *parts: str, **changes: Any) -> str:
         """Return the address of a page, with what is chosen; a change of None leaves a parameter out.
@@ -103,8 +128,7 @@ class View:
 
     def again(self, **changes: Any) -> str:
         """Return this page's address with other parameters; a change of None leaves one out."""
-        repeated = {name: value for name, value in self.query.items() if name not in OF_ONE_VISIT}
-        return _address(self.path, repeated | changes)
+        return _address(self.path, self.query | changes)
 
 
 def view_of(request: Request, service: MemoryService, scope_fields: frozenset[str]) -> View:
@@ -133,7 +157,7 @@ class Form:
     """The fields of a form; a field may have several values."""
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
-        self._fields = fields
+        self.fields = fields
 
     def text(self, name: str) -> str:
         """Return a required field. Raises Refused, `invalid_value`."""
@@ -144,11 +168,11 @@ class Form:
 
     def optional(self, name: str) -> str | None:
         """Return a field; None if it is empty."""
-        return (self._fields.get(name) or [""])[-1].strip() or None
+        return (self.fields.get(name) or [""])[-1].strip() or None
 
     def all(self, name: str) -> list[str]:
         """Return all values of a field."""
-        return self._fields.get(name, [])
+        return self.fields.get(name, [])
 
     def is_set(self, name: str) -> bool:
         """True for a ticked box."""

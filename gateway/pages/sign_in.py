@@ -91,6 +91,8 @@ class SignIn:
         self._keys = keys
         self._sessions = sessions
         self.is_needed = keys is not None
+        self.key_file = None if keys is None else keys.path
+        """The file of keys, None without one."""
         self.is_open = isinstance(callers, OpenCallers)
         """True where every caller may do everything, without a key."""
 
@@ -140,7 +142,8 @@ def session_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
             return await sign_in.open_session(request)
         except Refused as refused:
             status = 429 if refused.code == "too_many_requests" else 401
-            return pages.bare("sign_in.html", status, next="", is_needed=True, is_open=False, refused=refused)
+            wanted = (await read_form(request)).optional("next") or ""
+            return pages.bare("sign_in.html", status, next=wanted, is_needed=True, is_open=False, refused=refused)
 
     return [
         Route(SIGN_IN, show, methods=["GET"]),

@@ -1,5 +1,6 @@
 """The pages over a wire in memory: a browser's requests, with the grants that a test gives."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -32,3 +33,18 @@ async def pages_over(service: MemoryService, caller: Caller | None = None) -> As
     routes = page_routes(service, Scope, sign_in)
     async with http_over(service, routes=routes, doors={PAGES: sign_in}) as http:
         yield http
+
+
+async def undone(http: httpx.AsyncClient, done: httpx.Response) -> httpx.Response:
+    """Take an action back, as the notice offers it on the page that its answer leads to."""
+    page = await http.get(done.headers["location"])
+    token = re.search(r'name="token" value="([^"]+)"', page.text)
+    assert token is not None, page.text
+    return await http.post("/admin/undo?user=ana", data={"token": token[1]})
+
+
+async def told_after(http: httpx.AsyncClient, done: httpx.Response) -> str:
+    """Return the notice of the page that an action leads to."""
+    page = await http.get(done.headers["location"])
+    notice = re.search(r'<p role="status">(.*?)</p>', page.text)
+    return "" if notice is None else notice[1]

@@ -2,22 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from modestream_client.calls.answering import in_pieces
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
 from modestream_client.results import SECTIONS
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import RowBar, signed_bars, stacked_bars
-from gateway.pages.formats import excerpt, json_text, pieces_of
+from gateway.pages.formats import ROLES, excerpt, json_text, pieces_of
+from gateway.pages.live import UNBUFFERED, as_event
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
 from gateway.service.backend import Json
 from gateway.service.failures import Refused
+from schemas.scopes import ANY_VALUE
 
 SHOWN = ("hits", "modes", "context")
 """The tabs."""
@@ -34,6 +40,62 @@ MAX_DROPPED = 10
 
 AROUND_PASSAGE_CHARS = 120
 """Characters shown before and after the best passage of a long text: a sentence or two."""
+
+LIKELY = 0.15
+"""Probability from which a hit is shown; less likely ones are folded."""
+
+AS_A_CLIENT = "~client"
+"""The choice of the mode that a client gets that names none; no mode has this name."""
+
+ANSWER_WAIT_S = 60.0
+"""Timeout of a model's answer."""
+
+COMMON_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "about",
+        "did",
+        "does",
+        "do",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "her",
+        "his",
+        "how",
+        "into",
+        "its",
+        "not",
+        "our",
+        "she",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "they",
+        "this",
+        "was",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+    ]
+)
+"""Words of questions that are not marked in hits."""
 
 BEGINNING = "where every memory begins"
 """The ground that is the same for all hits."""
@@ -81,24 +143,38 @@ def ask_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show(request: Request) -> Response:
         view = pages.view(request)
         shown = view.query.get("show", SHOWN[0])
-        values: Json = {"shown": shown if shown in SHOWN else SHOWN[0], "query": view.query.get("q", "").strip()}
+        shown = shown if shown in SHOWN else SHOWN[0]
+        values: Json = {
+            "shown": shown,
+            "query": view.query.get("q", "").strip(),
+            "chosen": _chosen(view),
+            "roles": ROLES,
+        }
         if values["query"]:
-            values |= await {"hits": asked.hits, "modes": asked.modes, "context": asked.context}[values["shown"]](view)
-        return await pages.render(view, "ask.html", "Ask", "ask", **values)
+            values |= await {"hits": asked.hits, "modes": asked.modes, "context": asked.context}[shown](view)
+        return await pages.render(view, "ask.html", "Ask", "ask", client=AS_A_CLIENT, **values)
 
-    return [Route(f"{PAGES}/ask", show)]
+    async def answer(request: Request) -> Response:
+        return StreamingResponse(
+            asked.streamed_answer(pages.view(request)), media_type="text/event-stream", headers=UNBUFFERED
+        )
+
+    return [Route(f"{PAGES}/ask", show), Route(f"{PAGES}/ask/answer", answer)]
 
 
 class Questions:
     """Answers the question of an address for each tab."""
 
     def __init__(self, pages: Pages) -> None:
+        self._pages = pages
         self._service = pages.service
 
     async def hits(self, view: View) -> Json:
-        """Search in the chosen mode, else in the scope's; each hit has its contributions."""
-        fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
-        answer = await self._service.operations.run(SEARCH_MEMORIES, view.call(), view.read_scope, fields)
+        """Search where the address says; each hit has its contributions. A model, if there is one, answers above."""
+        fields = {**_question(view), "mode": _mode(view), "top_k": _number(view, "top_k", TOP_K), "explain": True}
+        searched = self._service.operations.run(SEARCH_MEMORIES, view.call(), view.read_scope, fields)
+        answer, state = await asyncio.gather(searched, self._pages.state(view))
+        words = matched_words(fields["query"])
         hits = []
         for hit in answer["hits"]:
             contributions = hit.get("contributions") or {}
@@ -107,8 +183,43 @@ class Questions:
             for_it = [name for name, value in grounds.items() if value > 0][:MAX_GROUNDS]
             against_it = [name for name, value in grounds.items() if value < 0][:MAX_GROUNDS]
             bars = signed_bars(contributions)
-            hits.append({**_cut(hit), "bars": bars, "for_it": for_it, "against_it": against_it})
-        return {"answer": answer, "hits": hits, "sent": _body(view, fields)}
+            hits.append({**_cut(hit, words), "bars": bars, "for_it": for_it, "against_it": against_it})
+        likely = [hit for hit in hits if hit["score"] >= LIKELY]
+        has_model = isinstance(state.get("language_model"), dict)
+        told = await self._answered(view) if has_model and view.query.get("answer") else None
+        return {
+            "answer": answer,
+            "likely": likely,
+            "unlikely": [hit for hit in hits if hit["score"] < LIKELY],
+            "has_model": has_model,
+            "told": told,
+            "sent": _body(view, fields),
+        }
+
+    async def _answered(self, view: View) -> Json | None:
+        return [told async for told in self._answers(view)][-1]
+
+    async def streamed_answer(self, view: View) -> AsyncIterator[str]:
+        """Yield a model's answer as events of the part that shows it, each with all of the text so far."""
+        async for told in self._answers(view):
+            yield as_event(self._pages.text(view, "parts/answer.html", told=told))
+        yield "event: done\ndata:\n\n"
+
+    async def _answers(self, view: View) -> AsyncIterator[Json]:
+        """Yield the answer again and again, as it grows; the last one has references."""
+        fields = {**_question(view), "mode": _mode(view), "store": False}
+        asking = partial(self._service.operations.answer, view.call(ANSWER_WAIT_S), view.read_scope, fields)
+        text = ""
+        try:
+            async for piece in in_pieces(asking, itemgetter("text")):
+                if isinstance(piece, str):
+                    text += piece
+                    yield {"pieces": cited(text, ()), "references": (), "is_done": False}
+                else:
+                    references = piece["references"]
+                    yield {"pieces": cited(piece["text"], references), "references": references, "is_done": True}
+        except Refused as refused:
+            yield {"pieces": cited(text, ()), "references": (), "is_done": True, "refused": refused}
 
     async def modes(self, view: View) -> Json:
         """Search in each mode separately: scores of different spaces can't be compared."""
@@ -116,6 +227,7 @@ class Questions:
         counts = {name: int(mode["memories"]) for name, mode in boundary.get("modes", {}).items()}
         names = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:MAX_BESIDE]
         fields = {**_question(view), "top_k": BESIDE_TOP_K}
+        words = matched_words(fields["query"])
         call = view.call()
         answers = await asyncio.gather(
             *(
@@ -123,13 +235,14 @@ class Questions:
                 for name in names
             )
         )
-        hits = [[_cut(hit) for hit in answer["hits"]] for answer in answers]
+        hits = [[_cut(hit, words) for hit in answer["hits"]] for answer in answers]
         return {"columns": [{"mode": name, "hits": of_mode} for name, of_mode in zip(names, hits, strict=True)]}
 
     async def context(self, view: View) -> Json:
         """Assemble a prompt, with its tokens by section."""
         budget = _number(view, "budget", DEFAULT_BUDGET_TOKENS)
-        fields = {**_question(view), "mode": view.mode, "budget_tokens": budget}
+        mode = _mode(view)
+        fields = {**_question(view), "mode": None if mode == ANY_VALUE else mode, "budget_tokens": budget}
         if conversation := view.query.get("conversation_id"):
             fields["conversation_id"] = conversation
         context = await self._service.operations.run(ASSEMBLE_CONTEXT, view.call(), view.read_scope, fields)
@@ -178,17 +291,58 @@ class PackedContext:
         return TITLES[name]
 
 
-def _cut(hit: Json) -> Json:
-    """Return a hit; one of a long text with its best passage marked, in an excerpt and in the whole."""
+def _cut(hit: Json, words: re.Pattern[str] | None) -> Json:
+    """Return a hit with words of the question marked; a long text is cut around its best passage, which is marked."""
     if not (passages := hit.get("passages")):
-        return hit
+        spans = [] if words is None else [found.span() for found in words.finditer(hit["text"])]
+        return {**hit, "excerpt": pieces_of(hit["text"], spans)}
     whole = pieces_of(hit["text"], [(passages[0]["start"], passages[0]["end"])])
     return {**hit, "excerpt": excerpt(whole, AROUND_PASSAGE_CHARS), "whole": whole}
 
 
+def matched_words(query: str) -> re.Pattern[str] | None:
+    """Return a pattern of the words that answer a question, with their endings; None if it has none.
+
+    >>> matched_words("Where does the cat sleep?").findall("The cats are sleeping.")
+    ['cats', 'sleeping']
+    """
+    words = [word for word in re.findall(r"\w{3,}", query.lower()) if word not in COMMON_WORDS]
+    stems = sorted({re.escape(word[: max(3, len(word) - 1)] if len(word) > 4 else word) for word in words}, key=len)
+    return re.compile(rf"\b(?:{'|'.join(reversed(stems))})\w{{0,4}}\b", re.IGNORECASE) if stems else None
+
+
+def cited(text: str, references: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Cut an answer at its references; each piece has the memory that it names, or None.
+
+    >>> cited("On Friday [1].", ["m1"])
+    [('On Friday ', None), ('[1]', 'm1'), ('.', None)]
+    """
+    pieces: list[tuple[str, str | None]] = []
+    for piece in re.split(r"(\[\d{1,3}\])", text):
+        number = int(piece[1:-1]) if re.fullmatch(r"\[\d{1,3}\]", piece) else 0
+        if piece:
+            pieces.append((piece, references[number - 1] if 0 < number <= len(references) else None))
+    return pieces
+
+
+def _chosen(view: View) -> str:
+    """Return where to search: a mode, all of them together, or where a client that names none would."""
+    return view.query.get("in") or view.mode or ANY_VALUE
+
+
+def _mode(view: View) -> str | None:
+    chosen = _chosen(view)
+    return None if chosen == AS_A_CLIENT else chosen
+
+
 def _question(view: View) -> dict[str, Any]:
-    named = {name: f"{view.query[name][:10]}T00:00:00Z" for name in ("since", "until") if view.query.get(name)}
-    return {"query": view.query["q"].strip(), **named}
+    named: dict[str, Any] = {
+        name: f"{view.query[name][:10]}T00:00:00Z" for name in ("since", "until") if view.query.get(name)
+    }
+    filters = {name: view.query[name] for name in ("speaker", "role") if view.query.get(name)}
+    if (conversation := view.query.get("conversation_id")) and view.query.get("show") != "context":
+        filters["conversation_id"] = conversation
+    return {"query": view.query["q"].strip(), **named, **({"filters": filters} if filters else {})}
 
 
 def _number(view: View, name: str, default: int) -> int:

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import speaker_of
-from gateway.pages.pages import Pages, see
+from gateway.pages.formats import plural, said, speaker_of
+from gateway.pages.pages import Pages, or_too_slow
 from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.service.access import may
 from gateway.service.backend import Json
@@ -48,7 +48,8 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show_all(request: Request) -> Response:
         view = pages.view(request)
         fields = {**list_fields(view.query), "mode": view.mode or "*"}
-        listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.read_scope, fields)
+        asked = pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.read_scope, fields)
+        listed = await or_too_slow(asked)
         return await pages.render(
             view,
             "conversations.html",
@@ -76,6 +77,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
             forgettable=[each for each in same_id if may(view.caller, view.user or "", each["scope"], "manage")],
             transcript=await _transcript(pages, where, name),
             speaker_of=speaker_of,
+            said=said,
         )
 
     async def ask(request: Request) -> Response:
@@ -89,7 +91,8 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
             return await _question(pages, view, conversation, "The number does not match. Nothing was forgotten.")
         call, selection = view.call(FORGET_WAIT_S), {"conversation_id": name}
         done = await pages.service.memories.forget_all(call, pages.scope_of(conversation), selection)
-        return see(view.address("conversations", notice="forgotten", count=done["forgotten"]))
+        notice = f"Forgot the conversation {name}: {plural(done['forgotten'], 'memory', 'memories')}."
+        return pages.done(view.address("conversations"), notice)
 
     return [
         Route(f"{PAGES}/conversations", show_all, methods=["GET"]),

@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.pages import Pages, see
+from gateway.pages.formats import plural
+from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.calls import Call
 from gateway.service.dead_letters import DeadLetter, LetterFilter, LetterPosition, shown
@@ -92,7 +93,8 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
             raise Refused("invalid_value", message, "typed")
         call = Call.within(view.caller, view.user or "", REPLAY_S, view.request_id)
         count = await letters.replay(call, chosen)
-        return see(view.address(PAGE, notice="replayed", count=count, **_filters(view)))
+        notice = f"Published {plural(count, 'record')} again. The outcome shows here within seconds."
+        return pages.done(view.address(PAGE, **_filters(view)), notice)
 
     return [
         Route(f"{PAGES}/{PAGE}", show, methods=["GET"]),

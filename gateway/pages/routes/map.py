@@ -2,7 +2,8 @@
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import hue
-from gateway.pages.pages import Pages, see
+from gateway.pages.formats import marked_text, plural
+from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.backend import Json
 from gateway.service.failures import Refused
@@ -29,7 +30,7 @@ LISTED_WITHOUT_SCRIPT = 50
 MOVE_WAIT_S = 60.0
 """Timeout of a move: 500 memories take about a second."""
 
-COLOURS = ("conversation", "type", "age")
+COLOURS = ("group", "conversation", "type", "age")
 """Choices of colour, the default first."""
 
 COMPRESSION = 6
@@ -66,7 +67,7 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
         fields = {"mode": view.mode or ANY_VALUE, "limit": MAX_POINTS}
         result = await pages.service.operations.run(GET_MAP, view.call(), view.read_scope, fields)
         is_compressed = "gzip" in request.headers.get("accept-encoding", "")
-        body = await asyncio.to_thread(_encode_map, result, compressed=is_compressed)
+        body = await asyncio.to_thread(_encode_map, result, view.hue, compressed=is_compressed)
         headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if is_compressed else {})}
         return Response(body, media_type="application/json", headers=headers)
 
@@ -75,7 +76,9 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
         answer = await _if_allowed(pages.service.operations.run(SUGGEST_MODES, view.call(), view.write_scope)) or {}
         suggestions = [each for each in answer.get("suggestions", ()) if view.mode in (None, each["in_mode"])]
         modes = suggestions and await _modes(pages, view)
-        return pages.part(view, "parts/map_suggestions.html", suggestions=suggestions, modes=modes)
+        return pages.part(
+            view, "parts/map_suggestions.html", suggestions=suggestions, modes=modes, marked_text=marked_text
+        )
 
     async def move(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
@@ -101,18 +104,38 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 async def _move(pages: Pages, view: View, form: Form, mode: str) -> Response:
     """Move the selected memories; redirect to the map, of their new mode if one was picked."""
-    by_project = {view.project or ANY_VALUE: _selected(form)}
-    moved = (await pages.service.memories.move_all(view.call(MOVE_WAIT_S), by_project, mode))["moved"]
-    shown = view.mode and mode
-    return see(view.address("map", mode=shown, notice="moved", count=moved, name=mode, colour=view.query.get("colour")))
+    selected = _selected(form)
+    ids = [memory_id for ids_of in selected.values() for memory_id in ids_of]
+    project = view.project or ANY_VALUE
+    moved = (await pages.service.memories.move_all(view.call(MOVE_WAIT_S), {project: ids}, mode))["moved"]
+
+    async def undo(by: View) -> Response:
+        call, back = replace(view, caller=by.caller).call(MOVE_WAIT_S), 0
+        for former, ids_of in selected.items():
+            back += (await pages.service.memories.move_all(call, {project: ids_of}, former))["moved"]
+        return pages.done(view.address("map"), f"Moved {plural(back, 'memory', 'memories')} back.")
+
+    address = view.address("map", mode=view.mode and mode, colour=view.query.get("colour"))
+    notice = f"Moved {plural(moved, 'memory', 'memories')} to {mode}."
+    return pages.done(address, notice, undo=undo if "" not in selected else None)
 
 
-def _selected(form: Form) -> list[str]:
-    """Return the distinct selected ids: of ticked rows, or of one field with all. Raises Refused."""
-    ids = list(dict.fromkeys((*form.all("memory_id"), *(form.optional("memory_ids") or "").split())))
-    if not ids:
+def _selected(form: Form) -> dict[str, list[str]]:
+    """Return the selected ids by their mode: of ticked rows, or of one field, in which `mode=` is before its ids.
+
+    Rows that are ticked without scripts have no mode, `""`. Raises Refused.
+    """
+    selected: dict[str, list[str]] = {"": form.all("memory_id")} if form.all("memory_id") else {}
+    mode, seen = "", set(form.all("memory_id"))
+    for word in (form.optional("memory_ids") or "").split():
+        if word.endswith("="):
+            mode = word[:-1]
+        elif word not in seen:
+            seen.add(word)
+            selected.setdefault(mode, []).append(word)
+    if not selected:
         raise Refused("invalid_value", "select at least one memory first", "memory_ids")
-    return ids
+    return selected
 
 
 async def _modes(pages: Pages, view: View) -> Json | None:
@@ -130,7 +153,7 @@ async def _if_allowed(answer: Awaitable[Json]) -> Json | None:
         return None
 
 
-def _encode_map(result: Mapping[str, Any], *, compressed: bool) -> bytes:
+def _encode_map(result: Mapping[str, Any], hue: Callable[[str], str], *, compressed: bool) -> bytes:
     """Return an answer of `map.v1` as compact JSON, as gzip if `compressed`.
 
     A cloud has a list per field of its points, all in the same order.

@@ -25,9 +25,11 @@ from gateway.pages.formats import (
     TYPES,
     interaction_reason,
     kind_of,
+    marked_text,
+    plural,
     speaker_of,
 )
-from gateway.pages.pages import Pages, see
+from gateway.pages.pages import Pages, or_too_slow, see
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.service.access import may
@@ -40,6 +42,9 @@ BULK_WAIT_S = 60.0
 
 TYPED_FROM = 10
 """Memories from which their number has to be typed to forget them."""
+
+TITLE_CHARS = 60
+"""Characters of a page's title."""
 
 SHOWN_BEFORE_FORGETTING = 5
 """Texts that the confirmation shows."""
@@ -71,7 +76,7 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
-        actions = {"move": _move, "undo": _undo, "ask": _ask, "forget": _forget}
+        actions = {"move": _move, "ask": _ask, "forget": _forget}
         action = actions.get(form.text("do"))
         if action is None:
             raise Refused("invalid_value", "there is no such action", "do")
@@ -80,9 +85,9 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     return [Route(f"{PAGES}/memories", show, methods=["GET"]), Route(f"{PAGES}/memories", act, methods=["POST"])]
 
 
-async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
+async def _list_page(pages: Pages, view: View) -> Response:
     fields = {**list_fields(view.query), "mode": view.mode or "*"}
-    listed = await pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, fields)
+    listed = await or_too_slow(pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, fields))
     shown = {
         "rows": [
             (memory, Choice(memory["memory_id"], memory["mode"], pages.scope_of(memory)).value)
@@ -97,34 +102,37 @@ async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
         "limits": LIMITS,
         "limit": fields["limit"],
         "speaker_of": speaker_of,
-        "moved_from": (),
-        "outcome": None,
-        **values,
+        "marked_text": marked_text,
     }
     return await pages.render(view, "memories.html", "Memories", "memories", **shown)
 
 
 async def _move(pages: Pages, view: View, form: Form) -> Response:
-    """Move the ticked memories; the list then offers to move them back."""
+    """Move the ticked memories; the notice offers to move them back."""
     mode = form.text("mode")
     moving = [choice for choice in chosen(form, view.scope_fields) if choice.mode != mode]
     outcome = Outcome(0)
     if moving:
         selected = [choice.selected for choice in moving]
         outcome = await pages.service.memories.move_selected(view.call(BULK_WAIT_S), selected, mode)
-    return await _done(pages, view, outcome, "moved", mode, [choice.value for choice in moving])
+
+    async def undo(by: View) -> Response:
+        return await _move_back(pages, replace(view, caller=by.caller), moving)
+
+    notice = _told(f"Moved {plural(outcome.count, 'memory', 'memories')} to {mode}.", outcome)
+    return pages.done(view.again(), notice, undo=undo if moving else None)
 
 
-async def _undo(pages: Pages, view: View, form: Form) -> Response:
+async def _move_back(pages: Pages, view: View, moved: Sequence[Choice]) -> Response:
     """Move each memory back to its mode when it was shown."""
     by_mode: dict[str, list[Choice]] = {}
-    for choice in chosen(form, view.scope_fields):
+    for choice in moved:
         by_mode.setdefault(choice.mode, []).append(choice)
     call, total = view.call(BULK_WAIT_S), Outcome(0)
     for mode, choices in by_mode.items():
         outcome = await pages.service.memories.move_selected(call, [choice.selected for choice in choices], mode)
         total = Outcome(total.count + outcome.count, total.failed + outcome.failed, total.refusal or outcome.refusal)
-    return await _done(pages, view, total, "moved_back")
+    return pages.done(view.again(), _told(f"Moved {plural(total.count, 'memory', 'memories')} back.", total))
 
 
 async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -> Response:
@@ -152,17 +160,14 @@ async def _forget(pages: Pages, view: View, form: Form) -> Response:
         return await _ask(pages, view, form, "The number does not match. Nothing was forgotten.")
     call = view.call(BULK_WAIT_S)
     outcome = await pages.service.memories.forget_selected(call, [choice.selected for choice in choices])
+    return pages.done(view.again(), _told(f"Forgot {plural(outcome.count, 'memory', 'memories')}.", outcome))
+
+
+def _told(notice: str, outcome: Outcome) -> str:
+    """Return a notice, with what could not be done."""
     if outcome.refusal is None:
-        return see(view.again(notice="forgotten", count=outcome.count))
-    return await _done(pages, view, outcome, "forgotten")
-
-
-async def _done(
-    pages: Pages, view: View, outcome: Outcome, notice: str, name: str = "", moved_from: Sequence[str] = ()
-) -> Response:
-    """Show the list again, with the form that undoes the move."""
-    query = {**view.query, "notice": notice, "count": str(outcome.count), "name": name}
-    return await _list_page(pages, replace(view, query=query), moved_from=moved_from, outcome=outcome)
+        return notice
+    return f"{notice} {plural(outcome.failed, 'memory', 'memories')} could not be changed: {outcome.refusal.message}."
 
 
 def chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
@@ -206,7 +211,14 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
-        actions = {"move": _move_one, "edit": _edit, "restore": _restore, "correct": _correct, "filter": _filter}
+        actions = {
+            "move": _move_one,
+            "edit": _edit,
+            "correct": _correct,
+            "filter": _filter,
+            "hide": _hide,
+            "show": _show,
+        }
         action = actions.get(form.text("do"))
         if action is None:
             raise Refused("invalid_value", "there is no such action", "do")
@@ -217,14 +229,15 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
         record = await _record(pages, view, name_of(request, "memory_id"))
         relations = await relations_of(pages.service, view.call(), record)
         return await pages.render(
-            view, "memory_forget.html", "Forget a memory", "memories", memory=record, relations=relations, **LABELS
+            view, "memory_forget.html", "Forget a memory", "memory", memory=record, relations=relations, **LABELS
         )
 
     async def forget(request: Request) -> Response:
         view = pages.view(request)
         record = await _record(pages, view, name_of(request, "memory_id"))
         done = await pages.service.memories.forget(view.call(), pages.scope_of(record), record["memory_id"])
-        return see(view.address("memories", notice="forgotten", count=done["forgotten"]))
+        notice = f"Forgot {plural(done['forgotten'], 'memory', 'memories')}."
+        return pages.done(view.address("memories"), notice)
 
     return [
         Route(path, show, methods=["GET"]),
@@ -244,18 +257,20 @@ async def _record(pages: Pages, view: View, memory_id: str) -> Json:
         return await pages.service.memories.get(view.call(), {}, memory_id)
 
 
-async def _memory_page(pages: Pages, view: View, record: Json, text_before: str | None = None) -> Response:
+async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
     call = view.call()
     relations = await relations_of(pages.service, call, record)
     similar = None
     if view.query.get("similar"):
-        similar = (await similar_to(pages.service, call, record))[:SIMILAR]
+        found = await similar_to(pages.service, call, record)
+        # Neighbours of one conversation are always alike: those of others say more.
+        similar = [hit for hit in found if hit["conversation_id"] != record.get("conversation_id")][:SIMILAR]
     declared = await pages.service.operations.run(LIST_MODES, call, pages.scope_of(record))
     return await pages.render(
         view,
         "memory.html",
-        "Memory",
-        "memories",
+        title_of(record["text"]),
+        "memory",
         memory=record,
         relations=relations,
         similar=similar,
@@ -263,60 +278,87 @@ async def _memory_page(pages: Pages, view: View, record: Json, text_before: str 
         may_manage=may(view.caller, view.user or "", record["scope"], "manage"),
         may_write=may(view.caller, view.user or "", record["scope"], "write"),
         text_hash=_text_hash(record),
-        text_before=None if text_before is None else orjson.dumps(text_before).decode(),
-        moved_from=view.query.get("moved_from"),
         **LABELS,
     )
 
 
 async def _move_one(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    mode, before = form.text("mode"), record["mode"]
-    address = ("memories", record["memory_id"])
+    return await _moved_one(pages, view, record, form.text("mode"))
+
+
+async def _moved_one(pages: Pages, view: View, record: Json, mode: str) -> Response:
+    scope, memory_id, before = pages.scope_of(record), record["memory_id"], record["mode"]
     if mode == before:
-        return see(view.address(*address))
-    await pages.service.memories.change(
-        SET_MEMORY_MODE, view.call(), pages.scope_of(record), record["memory_id"], {"mode": mode}
-    )
-    undo = None if form.is_set("is_undo") else before
-    return see(view.address(*address, notice="moved_one", name=mode, moved_from=undo))
+        return see(view.address("memories", memory_id))
+    await pages.service.memories.change(SET_MEMORY_MODE, view.call(), scope, memory_id, {"mode": mode})
+
+    async def undo(by: View) -> Response:
+        return await _moved_one(pages, replace(view, caller=by.caller), {**record, "mode": mode}, before)
+
+    return pages.done(view.address("memories", memory_id), f"Moved to {mode}.", undo=undo)
 
 
 async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Response:
     scope, memory_id = pages.scope_of(record), record["memory_id"]
     fields = {"interaction_mode": form.text("interaction_mode")}
     await pages.service.memories.change(SET_INTERACTION_MODE, view.call(), scope, memory_id, fields)
-    return see(view.address("memories", memory_id, notice="corrected"))
+    return pages.done(view.address("memories", memory_id), "Corrected what the turn is for.")
 
 
 async def _filter(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    scope, memory_id = pages.scope_of(record), record["memory_id"]
     filters = {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
+    return await _filtered(pages, view, record, filters, "Saved who may find it.")
+
+
+async def _hide(pages: Pages, view: View, record: Json, form: Form) -> Response:  # noqa: ARG001
+    own = record.get("own_visibility") or {"private": False}
+    return await _filtered(pages, view, record, {**own, "searchable": False}, "Hidden: no search finds it any more.")
+
+
+async def _show(pages: Pages, view: View, record: Json, form: Form) -> Response:  # noqa: ARG001
+    own = record.get("own_visibility") or {"private": False}
+    return await _filtered(pages, view, record, {**own, "searchable": True}, "Searches find it again.")
+
+
+async def _filtered(pages: Pages, view: View, record: Json, filters: Json, notice: str) -> Response:
+    scope, memory_id = pages.scope_of(record), record["memory_id"]
     await pages.service.memories.change(SET_MEMORY_VISIBILITY, view.call(), scope, memory_id, filters)
-    return see(view.address("memories", memory_id, notice="filtered"))
+    before = record.get("own_visibility") or {"searchable": True, "private": False}
+
+    async def undo(by: View) -> Response:
+        return await _filtered(
+            pages, replace(view, caller=by.caller), {**record, "own_visibility": filters}, before, "Undone."
+        )
+
+    return pages.done(view.address("memories", memory_id), notice, undo=undo)
 
 
 async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    """Change a turn's text, and show the page with a form that undoes it. Sent again, the edit changes nothing."""
+    """Change a turn's text; the notice offers the text before. Sent again, the edit changes nothing."""
     text = (form.all("text") or [""])[-1].replace("\r\n", "\n")
     if text == record["text"].replace("\r\n", "\n"):
         return see(view.address("memories", record["memory_id"]))
     if form.text("text_hash") != _text_hash(record):
-        raise Refused("conflict", "the text has changed since the page was loaded; load it again", "text")
-    edited = await pages.service.memories.edit(view.call(), pages.scope_of(record), record["memory_id"], text)
-    # No redirect: records have only the current text, and the previous one belongs in no address.
-    shown = replace(view, query={**view.query, "notice": "edited"})
-    return await _memory_page(pages, shown, edited, text_before=record["text"])
+        raise Refused(
+            "conflict", "the text has changed since the page was loaded: copy yours, and load the page again", "text"
+        )
+    return await _edited(pages, view, record, text, "Saved the text as a new version.")
 
 
-async def _restore(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    try:
-        text = orjson.loads(form.text("text_before"))
-    except ValueError:
-        text = None
-    if not isinstance(text, str):
-        raise Refused("invalid_value", "the previous text can't be read; edit the memory instead", "text_before")
+async def _edited(pages: Pages, view: View, record: Json, text: str, notice: str) -> Response:
     await pages.service.memories.edit(view.call(), pages.scope_of(record), record["memory_id"], text)
-    return see(view.address("memories", record["memory_id"], notice="restored"))
+
+    async def undo(by: View) -> Response:
+        now = {**record, "text": text}
+        return await _edited(pages, replace(view, caller=by.caller), now, record["text"], "Restored the previous text.")
+
+    return pages.done(view.address("memories", record["memory_id"]), notice, undo=undo)
+
+
+def title_of(text: str) -> str:
+    """Return the first words of a text, for the title of its page."""
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= TITLE_CHARS else first[:TITLE_CHARS].rpartition(" ")[0] + " …"
 
 
 def _text_hash(record: Json) -> str:

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.pages import Pages, see
+from gateway.pages.formats import marked_text
+from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
 from gateway.service.backend import Json
 from gateway.service.failures import Refused
@@ -73,7 +74,7 @@ class ModePages:
             suggested = await self._operations.run(rows.SUGGEST_MODES, view.call(LONG_WAIT_S), view.write_scope)
         title = "Modes"
         return await self._pages.render(
-            view, "modes.html", title, "modes", suggested=suggested, choices=CHOICES, **values
+            view, "modes.html", title, "modes", marked_text=marked_text, suggested=suggested, choices=CHOICES, **values
         )
 
     async def progress(self, request: Request) -> Response:
@@ -93,11 +94,15 @@ class ModePages:
     async def declare(self, request: Request) -> Response:
         """Declare a mode, or change one."""
         view, form = self._pages.view(request), await read_form(request)
-        name = form.text("name")
+        name, is_new = form.text("name"), form.is_set("is_new")
+        if is_new and name in {mode["name"] for mode in (await self._listed(view))["modes"]}:
+            raise Refused("conflict", f"{name} exists already: open it in the list to change it", "name")
         await self._operations.run(
             rows.DECLARE_MODE, view.call(), view.write_scope, {"name": name, **_declaration(form)}
         )
-        return see(view.address("modes", notice="saved", name=name))
+        if is_new:
+            return self._pages.done(view.address("modes"), f"Declared {name}.")
+        return self._pages.done(view.address("modes"), f"Saved {name}.")
 
     async def set_default(self, request: Request) -> Response:
         """Set or clear the default of the user, or of the chosen project."""
@@ -105,7 +110,7 @@ class ModePages:
         name = form.optional("name")
         fields = {"name": name, "for_project": form.is_set("for_project")}
         await self._operations.run(rows.SET_DEFAULT_MODE, view.call(), view.write_scope, fields)
-        return see(view.address("modes", notice="saved", name=f"the default {name or 'general'}"))
+        return self._pages.done(view.address("modes"), f"Turns that name no mode now get {name or 'general'}.")
 
     async def rename(self, request: Request) -> Response:
         """Rename a mode; its memories follow, and so does the picker."""
@@ -114,7 +119,7 @@ class ModePages:
         fields = {"name": name, "new_name": new_name}
         await self._operations.run(rows.RENAME_MODE, view.call(LONG_WAIT_S), view.write_scope, fields)
         picked = new_name if view.mode == name else view.mode
-        return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
+        return self._pages.done(view.address("modes", mode=picked), f"Renamed {name} to {new_name}.")
 
     async def delete(self, request: Request) -> Response:
         """Delete a mode if its name was typed; its memories move or are forgotten."""
@@ -124,7 +129,7 @@ class ModePages:
         fields = {"name": name, "memories": form.text("memories")}
         await self._operations.run(rows.DELETE_MODE, view.call(LONG_WAIT_S), view.write_scope, fields)
         picked = None if view.mode == name else view.mode
-        return see(view.address("modes", mode=picked, notice="deleted", name=name))
+        return self._pages.done(view.address("modes", mode=picked), f"Deleted {name}.")
 
     async def _listed(self, view: View) -> Json:
         """Return modes with counts of their memories, defaults, and embedders."""

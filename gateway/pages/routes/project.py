@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from gateway.pages.formats import plural
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import PROJECT
@@ -53,19 +54,19 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
         name = form.text("name")
         fields = {"name": name, "description": form.optional("description") or ""}
         await operations.run(rows.DECLARE_CATEGORY, view.call(), view.write_scope, fields)
-        return see(view.address("categories", "one", name, notice="saved", name=name))
+        return pages.done(view.address("categories", "one", name), f"Saved {name}.")
 
     async def rename(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("new_name")
         fields = {"name": name_of(request, "name"), "new_name": name}
         await operations.run(rows.RENAME_CATEGORY, view.call(), view.write_scope, fields)
-        return see(view.address("categories", "one", name, notice="renamed", name=name))
+        return pages.done(view.address("categories", "one", name), f"Renamed to {name}.")
 
     async def delete(request: Request) -> Response:
         view, name = await pages.in_one_project(pages.view(request)), name_of(request, "name")
         await operations.run(rows.DELETE_CATEGORY, view.call(), view.write_scope, {"name": name})
-        return see(view.address("categories", notice="deleted", name=name))
+        return pages.done(view.address("categories"), f"Deleted {name}.")
 
     return [
         Route(path, show, methods=["GET"]),
@@ -103,7 +104,7 @@ def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
             for name in SETTABLE
         }
         await operations.run(rows.SET_INTENTION, view.call(), view.write_scope, lists)
-        return see(view.address("intention", notice="saved", name="the intention"))
+        return pages.done(view.address("intention"), "Saved the intention.")
 
     return [Route(path, show, methods=["GET"]), Route(path, change, methods=["POST"])]
 
@@ -181,7 +182,9 @@ def forget_pages(pages: Pages) -> Sequence[BaseRoute]:
             return await _question(pages, view, "The name does not match. Nothing was forgotten.")
         selection = {"user": True} if view.project is None else {"project": True}
         done = await pages.service.memories.forget_all(view.call(WAIT_S), view.write_scope, selection)
-        return see(view.address(project=None, mode=None, notice="forgotten", count=done["forgotten"]))
+        what = view.project or view.user
+        notice = f"Forgot {what}: {plural(done['forgotten'], 'memory', 'memories')}."
+        return pages.done(view.address(project=None, mode=None), notice)
 
     path = f"{PAGES}/forget"
     return [Route(path, ask, methods=["GET"]), Route(path, forget, methods=["POST"])]
@@ -194,7 +197,7 @@ async def _question(pages: Pages, view: View, error: str | None = None) -> Respo
         view,
         "forget.html",
         "Forget a project" if view.project else "Forget a user",
-        "",
+        "forget",
         turns=await _count(pages, view, LIST_MEMORIES),
         conversations=await _count(pages, view, LIST_CONVERSATIONS),
         error=error,

@@ -1,29 +1,51 @@
-// What every page does: times in the viewer's zone, pickers that submit, the theme, boxes that select all rows.
+// What every page does: times as the reader says them, pickers that submit, the theme, boxes that select all rows, copying,
+// the keys `/` and Ctrl-K, and counts of what needs attention in the navigation.
 
-const SHOWN = { dateStyle: "medium", timeStyle: "short" };
+import "./panel.js";
+import { shownTime } from "./times.js";
+
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
 export function showTimes(root) {
-  const format = new Intl.DateTimeFormat(undefined, SHOWN);
   for (const element of root.querySelectorAll("time[datetime]:not([data-shown])")) {
-    element.title = element.dateTime;
-    element.textContent = format.format(new Date(element.dateTime));
+    const time = new Date(element.dateTime);
+    if (isNaN(time)) continue;
+    element.title = FULL.format(time);
+    element.textContent = shownTime(time);
     element.dataset.shown = "";
   }
 }
 
+// On the keyboard every arrow changes a select: it is sent once the choice is left, or on Enter.
+let byKey = false;
 function submitOnChange(event) {
   const form = event.target.closest("form[data-submit-on-change]");
-  if (form && event.target.matches("select")) form.requestSubmit();
+  if (!form || !event.target.matches("select")) return;
+  if (byKey) form.dataset.changed = "";
+  else form.requestSubmit();
+}
+function submitChanged(event) {
+  const form = event.target.closest?.("form[data-changed]");
+  if (form && (event.type === "focusout" || event.key === "Enter")) form.requestSubmit();
 }
 
-function switchTheme(event) {
-  if (!event.target.closest("[data-theme-switch]")) return;
-  const root = document.documentElement;
-  const isDark = root.dataset.theme
-    ? root.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
-  localStorage.setItem("theme", root.dataset.theme);
+const THEMES = ["system", "light", "dark"];
+function showTheme() {
+  const name = localStorage.getItem("theme") ?? "system";
+  for (const place of document.querySelectorAll("[data-theme-name]")) place.textContent = name;
+  for (const button of document.querySelectorAll("[data-theme-switch]")) button.title = `Theme: ${name}`;
+}
+function switchTheme() {
+  const next = THEMES[(THEMES.indexOf(localStorage.getItem("theme") ?? "system") + 1) % THEMES.length];
+  if (next === "system") localStorage.removeItem("theme"), delete document.documentElement.dataset.theme;
+  else localStorage.setItem("theme", next), (document.documentElement.dataset.theme = next);
+  showTheme();
+}
+
+async function copy(button) {
+  await navigator.clipboard.writeText(button.closest(".copyable").querySelector("pre").textContent);
+  button.firstChild.textContent = "Copied";
+  setTimeout(() => (button.firstChild.textContent = "Copy"), 2000);
 }
 
 function leaveEmptyOut(event) {
@@ -40,8 +62,7 @@ function enableFields() {
 function selectAll(event) {
   if (!event.target.matches("[data-select-all]")) return;
   const name = event.target.dataset.selectAll;
-  const boxes = event.target.form.querySelectorAll(`input[type=checkbox][name="${name}"]`);
-  for (const box of boxes) box.checked = event.target.checked;
+  for (const box of document.querySelectorAll(`main input[type=checkbox][name="${name}"]`)) box.checked = event.target.checked;
 }
 
 function countSelected() {
@@ -51,19 +72,89 @@ function countSelected() {
   }
 }
 
-// Where the pages' names are wider than the screen, the page that is shown is among those that can be seen.
-function showPlace() {
-  const pages = document.querySelector(".pages"), here = pages?.querySelector("[aria-current]");
-  if (here) pages.scrollLeft = here.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
+// The part about what needs attention has the counts; the navigation shows them.
+function showBadges() {
+  for (const badge of document.querySelectorAll("[data-badge]")) {
+    const count = document.querySelector(`#attention [data-count="${badge.dataset.badge}"]`)?.dataset.number ?? "";
+    badge.hidden = !count;
+    if (badge.textContent !== count) badge.textContent = count;
+  }
 }
 
+function openPalette() {
+  const dialog = document.createElement("dialog");
+  dialog.className = "palette";
+  dialog.setAttribute("aria-label", "Go to");
+  const input = dialog.appendChild(document.createElement("input"));
+  input.placeholder = "Go to a page, or ask";
+  input.setAttribute("aria-label", input.placeholder);
+  const list = dialog.appendChild(document.createElement("ul"));
+  const pages = [...document.querySelectorAll(".side li a")].map((link) => [link.childNodes[1].textContent, link.href]);
+  const show = () => {
+    const text = input.value.trim();
+    const asking = document.querySelector(".asking");
+    const found = pages.filter(([name]) => name.toLowerCase().includes(text.toLowerCase()));
+    if (text && asking) {
+      const address = new URL(asking.action);
+      for (const [name, value] of new FormData(asking)) address.searchParams.set(name, value);
+      address.searchParams.set("q", text);
+      found.push([`Ask: ${text}`, address.href]);
+    }
+    list.replaceChildren(...found.map(([name, href]) => {
+      const item = document.createElement("li");
+      const link = item.appendChild(document.createElement("a"));
+      link.href = href;
+      link.textContent = name;
+      return item;
+    }));
+  };
+  input.addEventListener("input", show);
+  dialog.addEventListener("keydown", (event) => {
+    const links = [input, ...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+    if (event.key === "Enter" && at === 0) links[1]?.click();
+    else if (event.key === "ArrowDown") links[Math.min(links.length - 1, at + 1)].focus();
+    else if (event.key === "ArrowUp") links[Math.max(0, at - 1)].focus();
+    else return;
+    event.preventDefault();
+  });
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  show();
+  dialog.showModal();
+}
+
+function press(event) {
+  byKey = event.target.matches?.("select") && event.key !== "Enter";
+  submitChanged(event);
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog.palette")) {
+    event.preventDefault();
+    openPalette();
+  } else if (event.key === "/" && !event.target.closest("input, textarea, select, [contenteditable]")) {
+    const asking = document.querySelector("[data-ask]");
+    if (asking) event.preventDefault(), asking.focus();
+  }
+}
+
+document.addEventListener("keydown", press);
+document.addEventListener("pointerdown", () => (byKey = false));
+document.addEventListener("focusout", submitChanged);
 document.addEventListener("change", submitOnChange);
 document.addEventListener("change", selectAll);
 document.addEventListener("change", countSelected);
-document.addEventListener("click", switchTheme);
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-theme-switch]")) switchTheme();
+  const button = event.target.closest("[data-copy]");
+  if (button) copy(button);
+});
 document.addEventListener("submit", leaveEmptyOut);
 addEventListener("pageshow", enableFields);
 addEventListener("pageshow", countSelected);
-new MutationObserver(() => showTimes(document)).observe(document.body, { childList: true, subtree: true });
+new MutationObserver(() => (showTimes(document), showBadges())).observe(document.body, { childList: true, subtree: true });
 showTimes(document);
-showPlace();
+showTheme();
+// A form that was refused is not left closed, and a notice goes by itself; one that can be undone stays.
+for (let place = document.querySelector("[aria-invalid]"); place; place = place.parentElement) if (place.matches("details")) place.open = true;
+document.querySelector("[aria-invalid]")?.focus();
+const toast = document.querySelector(".toast:not(:has(form))");
+if (toast) setTimeout(() => toast.remove(), 8000);

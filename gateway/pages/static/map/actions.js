@@ -1,6 +1,7 @@
 // The form below the table: what is sent is what is selected, and its buttons say how much that is.
 
-export function sendSelection(form, selection) {
+export function sendSelection(form, map) {
+  const { selection } = map;
   const buttons = [...form.querySelectorAll("[data-map-act]")].map((button) => [button, button.textContent]);
   const actions = form.querySelector("[data-map-actions]");
   const name = form.querySelector("[data-map-name]");
@@ -15,7 +16,7 @@ export function sendSelection(form, selection) {
   }
 
   form.addEventListener("submit", (event) => {
-    form.querySelector("[data-map-ids]").value = [...selection.ids].join(" ");
+    form.querySelector("[data-map-ids]").value = byMode(map, selection.ids);
     if (!event.submitter?.matches("[data-map-declare]") || name.value.trim()) return;
     event.preventDefault();
     name.setCustomValidity("Name the mode");
@@ -24,4 +25,15 @@ export function sendSelection(form, selection) {
   name?.addEventListener("input", () => name.setCustomValidity(""));
   selection.addEventListener("change", show);
   show();
+}
+
+// Ids behind their mode, so that a move can be taken back.
+function byMode(map, ids) {
+  const modes = new Map();
+  for (const id of ids) {
+    const mode = map.find(id)?.cloud.mode ?? "";
+    if (!modes.has(mode)) modes.set(mode, []);
+    modes.get(mode).push(id);
+  }
+  return [...modes].map(([mode, of]) => `${mode}= ${of.join(" ")}`).join(" ");
 }

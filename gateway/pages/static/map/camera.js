@@ -1,18 +1,39 @@
-// Where a panel looks: the middle of the view in map coordinates (-1..1), and the zoom (1 shows all). No drawing.
+// Where a panel looks: the middle of the view in map coordinates (-1..1), and the zoom (1 shows all points). No drawing.
 
 const MARGIN = 0.9; // Share of the panel that the whole map takes at zoom 1.
 const MAX_ZOOM = 200;
-const MAX_OFF = 1.1; // The middle stays near the map, so that it can't be lost.
+const LEAST_SPAN = 0.05; // Of a cloud of one point.
 
 export class Camera {
+  #box = [-1, -1, 1, 1];
+
   constructor() {
     this.width = this.height = 1;
     this.showAll();
   }
 
+  // The points that are there: what `showAll` shows.
+  fit(places) {
+    const box = [1, 1, -1, -1];
+    for (let i = 0; i < places.length; i += 2) {
+      box[0] = Math.min(box[0], places[i]), box[1] = Math.min(box[1], places[i + 1]);
+      box[2] = Math.max(box[2], places[i]), box[3] = Math.max(box[3], places[i + 1]);
+    }
+    const isShown = !this.isMoved;
+    if (places.length) this.#box = box;
+    if (isShown) this.showAll();
+  }
+
   showAll() {
-    this.x = this.y = 0;
+    const [left, bottom, right, top] = this.#box;
+    this.x = (left + right) / 2;
+    this.y = (bottom + top) / 2;
     this.zoom = 1;
+  }
+
+  lookAt(x, y, zoom) {
+    this.zoom = zoom;
+    this.#look(x, y);
   }
 
   resize(width, height) {
@@ -21,12 +42,15 @@ export class Camera {
   }
 
   get isMoved() {
-    return this.zoom !== 1 || this.x !== 0 || this.y !== 0;
+    const [left, bottom, right, top] = this.#box;
+    return this.zoom !== 1 || this.x !== (left + right) / 2 || this.y !== (bottom + top) / 2;
   }
 
   // Pixels of one map unit.
   get scale() {
-    return (Math.min(this.width, this.height) / 2) * MARGIN * this.zoom;
+    const [left, bottom, right, top] = this.#box;
+    const across = Math.max(right - left, LEAST_SPAN), up = Math.max(top - bottom, LEAST_SPAN);
+    return Math.min(this.width / across, this.height / up) * MARGIN * this.zoom;
   }
 
   toScreen(x, y) {
@@ -61,7 +85,9 @@ export class Camera {
   }
 
   #look(x, y) {
-    this.x = Math.min(MAX_OFF, Math.max(-MAX_OFF, x));
-    this.y = Math.min(MAX_OFF, Math.max(-MAX_OFF, y));
+    // The middle stays among the points, so that they can't be lost.
+    const [left, bottom, right, top] = this.#box;
+    this.x = Math.min(right, Math.max(left, x));
+    this.y = Math.min(top, Math.max(bottom, y));
   }
 }

@@ -15,12 +15,15 @@ function byName(kind, clouds) {
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
   }
-  const ordered = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
-  const numbers = new Map(ordered.slice(0, NAMED).map(([name], number) => [name, number]));
-  const entries = ordered.slice(0, NAMED).map(([name, count]) => ({ label: name || "no " + kind, count }));
-  const others = ordered.slice(NAMED);
+  const isRest = (name) => kind === "group" && name === "";
+  const ordered = [...counts].sort(([a, m], [b, n]) => isRest(a) - isRest(b) || n - m || (a < b ? -1 : 1));
+  const named = ordered.filter(([name]) => !isRest(name)).slice(0, NAMED);
+  const numbers = new Map(named.map(([name], number) => [name, number]));
+  const entries = named.map(([name, count]) => ({ label: name || "no " + kind, count }));
+  const others = ordered.slice(named.length);
   const count = others.reduce((sum, [, n]) => sum + n, 0);
-  if (count) entries.push({ label: `${others.length} others`, count });
+  // The colour behind the named ones, whatever their number is.
+  if (count) entries.push({ label: kind === "group" ? "others" : `${others.length} others`, count, number: NAMED });
   const of = (cloud) => {
     const byNumber = cloud[kind].names.map((name) => numbers.get(name) ?? NAMED);
     return Uint8Array.from(cloud[kind].of, (number) => byNumber[number]);

@@ -17,8 +17,9 @@ export class Legend {
   }
 
   show(entries, colours) {
-    if (this.highlighted !== null && this.highlighted >= entries.length) this.highlighted = null;
-    this.list.replaceChildren(...entries.map((entry, number) => item(entry, number, colours[number])));
+    if (this.highlighted !== null && !entries.some((entry, at) => (entry.number ?? at) === this.highlighted)) this.highlighted = null;
+    const numberOf = (entry, at) => entry.number ?? at;
+    this.list.replaceChildren(...entries.map((entry, at) => item(entry, numberOf(entry, at), colours[numberOf(entry, at)])));
     this.#press();
   }
 

@@ -6,12 +6,13 @@ import { coloursOf, currentTheme, uniformOf } from "./palette.js";
 import { Panel } from "./panel.js";
 import { keyOf } from "./points.js";
 import { Selection } from "./selection.js";
+import { withGroups } from "./groups.js";
 
 export class PointMap {
   selection = new Selection();
   clouds = [];
   look = {};
-  colour = "conversation";
+  colour = "group";
   #panels = new Map();
   #suggestions = [];
   #colours = new Map();
@@ -31,7 +32,7 @@ export class PointMap {
   drawn = () => this.on.drawn();
 
   show(clouds) {
-    this.clouds = clouds;
+    this.clouds = withGroups(clouds);
     const keys = new Set(clouds.map(keyOf));
     for (const [key, panel] of this.#panels) if (!keys.has(key)) panel.remove(), this.#panels.delete(key);
     if (this.renderer) for (const cloud of clouds) this.#place(cloud);
@@ -54,7 +55,8 @@ export class PointMap {
     this.#colours = new Map(this.clouds.map((cloud) => [cloud, of(cloud)]));
     for (const panel of this.#panels.values()) {
       const groups = this.#suggestions.map(({ name, ids }) => [name, rowsOf(panel.cloud, ids)]);
-      panel.labels = groups.filter(([, rows]) => rows.length).map(([name, rows]) => ({ name, ...middleOf(panel.cloud, rows) }));
+      const named = this.colour === "group" ? [...namedGroups(panel.cloud), ...groups] : groups;
+      panel.labels = named.filter(([, rows]) => rows.length).map(([name, rows]) => ({ name, ...middleOf(panel.cloud, rows) }));
       panel.restyle(this.#colours.get(panel.cloud), groups.flatMap(([, rows]) => rows), this.legend.highlighted);
     }
   }
@@ -67,6 +69,14 @@ export class PointMap {
     const cloud = this.clouds.find((one) => one.rowOf.has(id));
     return cloud && { cloud, row: cloud.rowOf.get(id) };
   };
+
+  // Selects a memory, and looks at it.
+  ring(id) {
+    const point = this.find(id);
+    if (!point) return;
+    this.selection.replace([id]);
+    this.#panels.get(keyOf(point.cloud))?.lookAt(point.row);
+  }
 
   // The points that can be seen and are not dimmed; without panels all.
   inView() {
@@ -84,6 +94,12 @@ export class PointMap {
     this.#panels.set(keyOf(cloud), panel);
     this.holder.append(panel.element);
   }
+}
+
+function namedGroups({ group }) {
+  const rows = group.names.map(() => []);
+  group.of.forEach((number, row) => rows[number].push(row));
+  return group.names.map((name, number) => [name, rows[number]]).slice(1);
 }
 
 function rowsOf(cloud, ids) {

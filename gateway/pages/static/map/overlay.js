@@ -1,6 +1,6 @@
 // What is drawn over the points of a panel: the lasso's line, and names of suggested modes at their middle.
 
-const FONT = "600 12px system-ui, sans-serif";
+const FONT = "600 13px Figtree, system-ui, sans-serif";
 const HALF_HEIGHT = 10;
 const STEP = 6;
 

@@ -29,16 +29,18 @@ function start() {
   });
   connectControls(map, part);
   onTheme(() => map.restyle());
-  follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(error.message));
+  follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(`${error.message} Trying again …`));
 
   function shown(clouds) {
     mark("map:points");
+    part("waiting")?.remove();
     map.show(clouds.filter((cloud) => cloud.ids.length || cloud.left_out || "one" in root.dataset));
     say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds)].join(" "));
     if (table) return;
     table = new Table(form, map, root.dataset.memory);
     table.refresh();
-    sendSelection(form, map.selection);
+    sendSelection(form, map);
+    if (root.dataset.ringed) map.ring(root.dataset.ringed);
     followSuggestions(document.querySelector("[data-map-suggestions]"), (found) => map.suggest(found), (ids) => {
       map.selection.replace(ids);
       root.scrollIntoView({ block: "start" });
@@ -90,7 +92,7 @@ function notes(clouds) {
   const said = [`${drawn.toLocaleString("en")} memories on the map.`];
   if (out) {
     const limit = Number(root.dataset.maxPoints).toLocaleString("en");
-    said.push(`${out.toLocaleString("en")} left out: without a vector yet, or beyond ${limit} points.`);
+    said.push(`${out.toLocaleString("en")} not drawn: they have no vector yet, or are beyond ${limit} points, of which every conversation has its share.`);
   }
   if (clouds.some((cloud) => !cloud.settled)) said.push("The map is being laid out; points will still move.");
   return said;

@@ -37,6 +37,7 @@ export class Panel {
   update(cloud) {
     this.cloud = cloud;
     this.grid = new Grid(cloud.places);
+    this.camera.fit(cloud.places);
     if (this.mesh) this.map.renderer.remove(this.mesh);
     this.mesh = this.map.renderer.add(cloud.places, new Uint8Array(2 * cloud.ids.length));
     describe(this.frame, cloud);
@@ -70,6 +71,11 @@ export class Panel {
     drawLine(this.target, this.#line, theme);
     this.target.resetTransform();
     this.map.drawn();
+  }
+
+  lookAt(row) {
+    this.camera.lookAt(this.cloud.places[2 * row], this.cloud.places[2 * row + 1], 3);
+    this.moved();
   }
 
   isDrawing() {

@@ -11,5 +11,5 @@ export function followSuggestions(container, changed, select) {
 }
 
 function suggestion(card) {
-  return { name: card.dataset.suggested, ids: card.querySelector("[name=memory_ids]").value.split(" ") };
+  return { name: card.dataset.suggested, ids: card.querySelector("[name=memory_ids]").value.split(" ").slice(1) };
 }

@@ -1,7 +1,8 @@
 // The text beside a point: what it says, when, and in which conversation.
 
+import { shownTime } from "../times.js";
+
 const GAP = 14;
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export class Tooltip {
   constructor(panel) {
@@ -31,7 +32,7 @@ export class Tooltip {
 }
 
 export function timeOf(cloud, row) {
-  return TIME.format(new Date(cloud.at[row] * 1000));
+  return shownTime(new Date(cloud.at[row] * 1000));
 }
 
 export function conversationOf(cloud, row) {

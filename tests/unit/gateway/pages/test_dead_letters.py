@@ -44,8 +44,7 @@ async def test_letters_are_shown_newest_first_and_escaped(topic: FakeDeadLetterT
         page = (await http.get(PAGE)).text
     assert "<script>alert" not in page
     assert "<script>alert" in unescape(page)
-    assert page.index("why not_allowed") < page.index("why unknown_mode")
-    assert "turns, partition 3, offset 100" in page
+    assert page.index("Why not_allowed") < page.index("Why unknown_mode")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ async def test_a_replay_publishes_the_original_and_marks_it(topic: FakeDeadLette
         again = await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
         page = (await http.get(PAGE)).text
     assert answer.status_code == 303
-    assert "count=1" in answer.headers["location"]
+    assert answer.headers["location"] == "/admin/dead-letters"
     (sent,) = topic.published
     assert sent.topic == "memory.turns"
     assert sent.key == b"u1"
@@ -130,7 +129,7 @@ async def test_all_of_a_code_but_no_later_ones(topic: FakeDeadLetterTopic, servi
         assert (await http.post(f"{PAGE}/replay?code=unknown_mode", data={})).status_code == 422
         answer = await http.post(f"{PAGE}/replay?code=unknown_mode", data={"until": until})
         page = unescape((await http.get(PAGE)).text)
-    assert "count=3" in answer.headers["location"]
+    assert answer.status_code == 303
     assert [json.loads(record.value or b"")["content"] for record in topic.published] == ["turn 0", "turn 1", "turn 2"]
     assert "was cut, so the original bytes are gone" in page
     assert "event of the service itself" in page

@@ -10,7 +10,7 @@ from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
 from tests.fakes.wire import FakeWire
-from tests.worlds.pages import pages_over
+from tests.worlds.pages import pages_over, undone
 
 PAGE = "/admin/map?user=ana"
 POINTS = "/admin/map/points?user=ana"
@@ -119,8 +119,8 @@ async def test_page_has_a_table_and_forms_without_a_script(wire: FakeWire) -> No
 async def test_user_without_memories_is_told_what_to_do(wire: FakeWire) -> None:
     wire.results["list.v1"] = {"items": [], "next": None, "total": 0}
     async with pages_over(MemoryService(wire)) as http:
-        assert "publish a turn" in (await http.get(PAGE)).text
-        assert "choose all modes" in (await http.get(PAGE + "&mode=journal")).text
+        assert "There is nothing to draw here" in (await http.get(PAGE)).text
+        assert "show all modes" in (await http.get(PAGE + "&mode=journal")).text
 
 
 async def test_selected_memories_move_in_the_project_where_they_are(wire: FakeWire) -> None:
@@ -128,18 +128,28 @@ async def test_selected_memories_move_in_the_project_where_they_are(wire: FakeWi
         sent = {"memory_ids": "m1 m2 m1", "to": "journal"}
         answer = await http.post("/admin/map/move?user=ana&mode=general&colour=age", data=sent)
     assert answer.status_code == 303
-    address = "/admin/map?user=ana&mode=journal&notice=moved&count=2&name=journal&colour=age"
+    address = "/admin/map?user=ana&mode=journal&colour=age"
     assert answer.headers["location"] == address
     [moved] = commands(wire, "set_memory_mode")
     assert moved["scope"] == {"user_id": "ana", "project_id": "home"}
     assert moved["arguments"] == {"memory_ids": ["m1", "m2"], "mode": "journal"}
 
 
+async def test_a_move_on_the_map_is_taken_back_by_mode(wire: FakeWire) -> None:
+    async with pages_over(MemoryService(wire)) as http:
+        sent = {"memory_ids": "general= m1 m2 code= m3", "to": "journal"}
+        moved = await http.post("/admin/map/move?user=ana", data=sent)
+        wire.sent.clear()
+        await undone(http, moved)
+    back = [record["arguments"] for record in commands(wire, "set_memory_mode")]
+    assert back == [{"memory_ids": ["m1", "m2"], "mode": "general"}, {"memory_ids": ["m3"], "mode": "code"}]
+
+
 async def test_ticked_rows_move_without_a_script(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         sent = {"memory_ids": "", "memory_id": ["m1", "m3"], "to": "journal", "name": ""}
         answer = await http.post("/admin/map/move?user=ana&project=home", data=sent)
-    assert "mode=" not in answer.headers["location"].partition("&notice")[0]
+    assert "mode=" not in answer.headers["location"]
     assert [command["arguments"]["memory_ids"] for command in commands(wire, "set_memory_mode")] == [["m1", "m3"]]
 
 
@@ -173,7 +183,7 @@ async def test_suggestions_are_those_of_the_picked_mode(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         every, one = (await http.get(SUGGESTIONS)).text, (await http.get(SUGGESTIONS + "&mode=journal")).text
     assert NASTY not in every
-    assert 'name="memory_ids" value="m1 m2"' in every
+    assert 'name="memory_ids" value="general= m1 m2"' in every
     assert "kitchen" in every
     assert "garden" in every
     assert "kitchen" not in one

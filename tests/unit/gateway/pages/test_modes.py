@@ -51,7 +51,7 @@ async def test_the_list_shows_counts_and_asks_again_while_vectors_are_made(servi
 async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, wire: FakeWire) -> None:
     fields = {"name": "diary", "embedder": "tiny", "description": "evenings", "decay": "slow", "for_project": "1"}
     answer = await post(service, "/admin/modes?user=u1&project=p1", fields)
-    assert answer.headers["location"] == "/admin/modes?user=u1&project=p1&notice=saved&name=diary"
+    assert answer.headers["location"] == "/admin/modes?user=u1&project=p1"
     [sent] = commands(wire)
     assert sent["command"] == "declare_mode"
     assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
@@ -113,7 +113,7 @@ async def test_a_mode_is_filtered_and_says_so(service: MemoryService, wire: Fake
 
 async def test_a_renamed_mode_stays_picked(service: MemoryService, wire: FakeWire) -> None:
     answer = await post(service, "/admin/modes/one/journal/rename?user=u1&mode=journal", {"new_name": "diary"})
-    assert answer.headers["location"] == "/admin/modes?user=u1&mode=diary&notice=renamed&name=diary"
+    assert answer.headers["location"] == "/admin/modes?user=u1&mode=diary"
     assert commands(wire)[0]["arguments"] == {"name": "journal", "new_name": "diary"}
 
 

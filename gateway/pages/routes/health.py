@@ -1,0 +1,167 @@
+"""Health: vectors, backlog, models and jobs, with what repairs them; what needs attention on any page; undoing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from modestream_client import operations as rows
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from gateway.pages.charts import chart_of
+from gateway.pages.criteria import criteria_of_user
+from gateway.pages.live import live_answer
+from gateway.pages.pages import Pages, boundary_of
+from gateway.pages.requests import PAGES, View, read_form
+from gateway.service.backend import Json
+from gateway.service.dead_letters import LetterFilter
+from gateway.service.failures import Refused
+
+MODES_SHOWN = 100
+"""Modes of one table, those with most memories; the page Modes lists all of a user."""
+
+GENERAL = "general"
+"""The embedder that others are compared with."""
+
+MUCH_LAG = 100
+"""Records behind from which a backlog needs attention: below, it is caught up within seconds."""
+
+JOBS = {
+    rows.RETRY_FAILED.name: ("Embed what failed again", rows.RETRY_FAILED),
+    rows.BACKFILL.name: ("Embed what has no vector yet", rows.BACKFILL),
+    rows.RECONCILE.name: ("Compare vectors with memories, and mend", rows.RECONCILE),
+    rows.REBUILD.name: ("Embed everything again", rows.REBUILD),
+    rows.REFRESH.name: ("Understand turns again that are due", rows.REFRESH),
+}
+"""Jobs that a person may start, with what they do."""
+
+
+def health_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes."""
+
+    async def show(request: Request) -> Response:
+        view = pages.view(request)
+        numbers = await _numbers(pages, view)
+        growth = numbers["state"].get("growth") or {"unit": "day", "periods": ()}
+        memories = int((numbers["boundary"] or {}).get("memories", 0))
+        return await pages.render(
+            view,
+            "health.html",
+            "Health and jobs",
+            "health",
+            **numbers,
+            chart=chart_of(growth["unit"], dict(growth["periods"])),
+            own_embedders=[mode for mode in numbers["modes"] if mode["embedder"] not in (None, GENERAL)],
+            criteria=criteria_of_user(numbers["state"].get("telemetry") or {}, memories),
+            startable=JOBS,
+        )
+
+    async def listen(request: Request) -> Response:
+        view = pages.view(request)
+
+        async def render() -> str:
+            return pages.text(view, "parts/health_numbers.html", **await _numbers(pages, view))
+
+        return live_answer(render, pages.service.users.boundaries)
+
+    async def start(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        title, operation = JOBS.get(form.text("job"), (None, None))
+        if title is None or operation is None:
+            raise Refused("invalid_value", "there is no such job", "job")
+        arguments = {"all_projects": view.project is None}
+        await pages.service.operations.start(operation, view.call(), view.write_scope, arguments)
+        return pages.done(view.address("health"), f"Started: {title[:1].lower()}{title[1:]}.")
+
+    async def compare(request: Request) -> Response:
+        view = pages.view(request)
+        mode = (await read_form(request)).text("of")
+        arguments = {"mode": mode, "all_projects": view.project is None}
+        await pages.service.operations.start(rows.COMPARE_EMBEDDERS, view.call(), view.write_scope, arguments)
+        return pages.done(view.address("health"), "Started the comparison. Its result appears under Jobs.")
+
+    async def attend(request: Request) -> Response:
+        view = pages.view(request)
+        return pages.part(view, "parts/attention.html", troubles=await troubles_of(pages, view))
+
+    async def undo(request: Request) -> Response:
+        view, token = pages.view(request), (await read_form(request)).text("token")
+        flash = pages.flashes.find(token)
+        if flash is None or flash.undo is None:
+            raise Refused("invalid_value", "this can no longer be undone here")
+        pages.flashes.drop(token)
+        return await flash.undo(view)
+
+    return [
+        Route(f"{PAGES}/health", show),
+        Route(f"{PAGES}/health/events", listen),
+        Route(f"{PAGES}/health/jobs", start, methods=["POST"]),
+        Route(f"{PAGES}/comparisons", compare, methods=["POST"]),
+        Route(f"{PAGES}/attention", attend),
+        Route(f"{PAGES}/undo", undo, methods=["POST"]),
+    ]
+
+
+async def troubles_of(pages: Pages, view: View) -> list[Json]:
+    """Return what a person should look at: a sentence, the page, its count, and the job that repairs it."""
+    letters = pages.service.dead_letters
+    await letters.begin()
+    tally = letters.tally(view.caller, LetterFilter(view.user, None, None))
+    troubles: list[Json] = []
+
+    def add(sentence: str, page: str, number: int = 0, job: str | None = None) -> None:
+        troubles.append({"sentence": sentence, "page": page, "number": number, "job": job})
+
+    if waiting := len(tally.replayable):
+        add("dead letter" if waiting == 1 else "dead letters", "dead-letters", waiting)
+    if view.user is None:
+        return troubles
+    state = await pages.state(view)
+    vectors = state.get("modes") or {}
+    if failed := sum(int(mode.get("failed") or 0) for mode in vectors.values()):
+        add(
+            "memory could not be embedded" if failed == 1 else "memories could not be embedded",
+            "health",
+            failed,
+            "retry_failed",
+        )
+    for name, embedder in (state.get("embedders") or {}).items():
+        if embedder["state"] == "missing" and embedder.get("error"):
+            add(f"The embedder {name} is missing", "modes")
+    models = state.get("language_model")
+    for name, model in models.items() if isinstance(models, dict) else ():
+        if model["state"] == "open":
+            add(f"The language model {name} is paused after failures", "health")
+    if (behind := sum((state.get("lag") or {}).get(topic, 0) for topic in ("turns", "memories"))) > MUCH_LAG:
+        add("records wait to be processed", "health", behind)
+    return troubles
+
+
+async def _numbers(pages: Pages, view: View) -> dict[str, Any]:
+    """Return the values of the live part, from the boundaries now and the worker's last answer."""
+    state, boundary = await pages.state(view), await boundary_of(pages.service, view)
+    return {"boundary": boundary, "state": state, "modes": _modes(boundary, state), "compared": _compared(state)}
+
+
+def _compared(state: Json) -> list[tuple[str, Json, str]]:
+    """Return the latest comparison of each mode's embedder among the last jobs, with its time."""
+    latest: dict[str, tuple[Json, str]] = {}
+    for job in state.get("last_jobs") or ():
+        for mode, result in (job.get("compared") or {}).items():
+            latest.setdefault(mode, (result, job["at"]))
+    return [(mode, result, at) for mode, (result, at) in sorted(latest.items())]
+
+
+def _modes(boundary: Json | None, state: Json) -> list[Json]:
+    """Return a row for each mode: memories and embedder from the boundary, states of vectors from the worker."""
+    counted, vectors = (boundary or {}).get("modes", {}), state.get("modes", {})
+    found = [
+        {
+            "name": name,
+            "memories": counted.get(name, {}).get("memories", 0),
+            "embedder": counted.get(name, {}).get("embedder"),
+            "vectors": vectors.get(name),
+        }
+        for name in {*counted, *vectors}
+    ]
+    return sorted(found, key=lambda row: (-row["memories"], row["name"]))[:MODES_SHOWN]
