@@ -35,7 +35,7 @@ from modestream_client.records import TURNS_TOPIC, Written, with_identity
 from modestream_client.transport import Json, OnPartial, ReadAfter, Transport
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of one user's file: some 300,000 turns."""
+"""Bytes of the file of one user: about 300,000 turns."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """Pauses between attempts while the service is away."""
