@@ -18,6 +18,9 @@ MAX_SEARCHED_SIDE = 1280
 """Lines are looked for in an image of this size, and read in the larger one. The package's default enlarges small
 images instead: a wide one took 900 MB."""
 
+MIN_PRINTED_CHARS = 3
+"""Fewer are a letter that a roof or a leaf looks like."""
+
 MAX_SHOWN_SIDE = 1024
 """Of an image for a model."""
 
@@ -67,7 +70,8 @@ def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
 def printed_text(image: Image.Image) -> str:
     """Return the lines that are printed on an image."""
     result = _ocr()(np.asarray(image.convert("RGB"))[:, :, ::-1])
-    return "\n".join(result.txts or ())
+    printed = "\n".join(result.txts or ())
+    return printed if len(printed) >= MIN_PRINTED_CHARS else ""
 
 
 @cache

@@ -8,8 +8,6 @@ import re
 from typing import BinaryIO, Literal
 from zipfile import BadZipFile, ZipFile
 
-import charset_normalizer
-
 from schemas.models.files import ReadFailed
 
 Kind = Literal[
@@ -90,10 +88,8 @@ _HEADERS = re.compile(
 
 def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
     """Return the kind of a file, at its beginning before and after."""
-    declared = media_type.partition(";")[0].strip().lower()
-    by_name = ENDINGS.get(name.lower().rpartition(".")[2])
-    by_type = MEDIA_TYPES.get(declared) or MAJOR_TYPES.get(declared.partition("/")[0])
-    expected = by_name or by_type if declared in GENERIC_TYPES else by_type
+    declared = _declared(media_type)
+    expected = expected_kind(media_type, name)
     head = file.read(HEAD_BYTES)
     file.seek(0)
     if not head:
@@ -113,7 +109,23 @@ def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
         return "html"
     if _HEADERS.match(text):
         return "e-mail"
+    by_name = _kind_by_name(name)
     return by_name if by_name is not None and by_name in TEXT_KINDS else "text"
+
+
+def expected_kind(media_type: str, name: str) -> Kind | None:
+    """Return what a file is called, by its media type, or by its name where the type says nothing."""
+    declared = _declared(media_type)
+    by_type = MEDIA_TYPES.get(declared) or MAJOR_TYPES.get(declared.partition("/")[0])
+    return _kind_by_name(name) or by_type if declared in GENERIC_TYPES else by_type
+
+
+def _declared(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _kind_by_name(name: str) -> Kind | None:
+    return ENDINGS.get(name.lower().rpartition(".")[2])
 
 
 def encoding_of(head: bytes) -> str | None:
@@ -132,6 +144,8 @@ def encoding_of(head: bytes) -> str | None:
         except UnicodeDecodeError:
             continue
         return "utf-8"
+    import charset_normalizer  # noqa: PLC0415 - of no use to a worker
+
     is_latin = sum(byte > 127 for byte in head) < LATIN_SHARE * len(head)
     best = charset_normalizer.from_bytes(head, cp_isolation=_LATIN if is_latin else _OTHERS).best()
     return "cp1252" if best is None else best.encoding

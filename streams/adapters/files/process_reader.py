@@ -1,11 +1,13 @@
 """The file reader port over processes that only read: bounded in number, reused, replaced after failures."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.ports.models import LanguageModel
 from schemas.models.files import FileText, ReadFailed
+from streams.adapters.files.kinds import expected_kind
 from streams.adapters.files.media_models import MediaModels
 from streams.adapters.files.reader_process import ReaderProcess
 
@@ -31,6 +33,8 @@ class ProcessFileReader:
         self._limits = limits
         self._language = language
         self._slots = asyncio.Semaphore(limits.processes)
+        # Documents are read while a model listens to hours of sound.
+        self._media_slots = asyncio.Semaphore(max(1, limits.processes - 1))
         self._idle: dict[ReaderProcess, asyncio.TimerHandle] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -45,7 +49,8 @@ class ProcessFileReader:
             "characters": self._limits.characters,
             "seconds": self._limits.seconds,
         }
-        async with self._slots:
+        is_media = expected_kind(media_type, name) in {"image", "sound"}
+        async with self._media_slots if is_media else nullcontext(), self._slots:
             process = await self._taken()
             try:
                 read = await process.read(request, models.read)

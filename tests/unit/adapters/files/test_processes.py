@@ -116,6 +116,17 @@ async def test_no_more_processes_than_the_limit(reader: ProcessFileReader, path:
     assert len(reader._idle) <= 2
 
 
+async def test_images_and_sound_leave_a_process_to_documents(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    reader = ProcessFileReader(ReadLimits(processes=2, seconds=60))
+    sounds = [asyncio.create_task(reader.read(path, media_type="audio/wav", name="sleep")) for _ in range(3)]
+    assert await read(reader, path) == KEY
+    for sound in sounds:
+        sound.cancel()
+    await asyncio.gather(*sounds, return_exceptions=True)
+    await reader.close()
+
+
 async def test_process_that_is_given_up_is_ended(reader: ProcessFileReader, path: Path) -> None:
     reading = asyncio.create_task(read(reader, path, "sleep"))
     await asyncio.sleep(0.5)
