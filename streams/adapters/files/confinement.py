@@ -11,6 +11,7 @@ import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 from typing import Any
 
 REFUSED_SYSCALLS = {
@@ -45,7 +46,9 @@ def confine(memory_bytes: int) -> None:
     """Confine this process, for good."""
     os.nice(10)
     for limit, most in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(limit, (most, most))
+        # Some systems have no limit of this kind.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (most, most))
     sys.addaudithook(_refuse)
     if sys.platform == "linux":
         _confine_by_kernel()

@@ -10,7 +10,10 @@ from schemas.models.language import Chat, Heard, Unanswerable
 from streams.adapters.files.segments import Block, cut_segments
 from streams.adapters.files.text_builder import CAPTION, TRANSCRIBE, MediaPiece
 
-CAPTION_PROMPT = "Describe the image in at most three sentences, for a search by words. Say what it shows, no more."
+CAPTION_PROMPT = (
+    "Describe the image in at most three sentences, for a search by words. Say what it shows, no more. Use the language"
+    " of the text on it, else English."
+)
 
 PAUSE_S = 1.5
 """A pause of speech that begins a new segment."""

@@ -71,8 +71,8 @@ def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str
 
 def _read_message(message: EmailMessage, text: TextBuilder) -> None:
     """Read a message: its main headers, its text, then its attachments."""
-    headers = [f"{name}: {' '.join(str(message[name]).split())}" for name in _SHOWN_HEADERS if message[name]]
-    text.add("\n".join(headers), begins_section=True)
+    headers = ((name, _header(message, name)) for name in _SHOWN_HEADERS)
+    text.add("\n".join(f"{name}: {value}" for name, value in headers if value), begins_section=True)
     body = message.get_body(preferencelist=("plain", "html"))
     if body is not None:
         _read_part(body, text, "")
@@ -84,6 +84,14 @@ def _read_message(message: EmailMessage, text: TextBuilder) -> None:
         text.add(f"Attachment: {name}", begins_section=True)
         if text.depth < MAX_DEPTH:
             _read_part(attachment, text, name)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """Return a header; one that is broken, which many are, is left out."""
+    try:
+        return " ".join(str(message[name] or "").split())
+    except Exception:
+        return ""
 
 
 def _read_part(part: Any, text: TextBuilder, name: str) -> None:
@@ -102,10 +110,10 @@ def _read_part(part: Any, text: TextBuilder, name: str) -> None:
             kind = kind_of(file, part.get_content_type(), name)
             if kind != "sound":
                 _read(kind, file, name, text)
-    except ReadFailed:
+    except MemoryError:
+        raise
+    except Exception:
         if text.is_full:
             raise
-    except LookupError:
-        pass
     finally:
         text.depth -= 1
