@@ -38,7 +38,9 @@ CLEAN = {
     *map(Path, ("streams/partition", "streams/runtime", "streams/up", "streams/wire", "streams/adapters/embedding")),
     *map(Path, ("streams/adapters/kafka", "streams/adapters/lexical", "client/modestream_client")),
     *map(Path, ("gateway/backend", "gateway/http", "gateway/keys", "gateway/mcp", "gateway/mem0", "gateway/openai")),
-    *map(Path, ("gateway/service",)),
+    *map(Path, ("gateway/service", "schemas", "agents/rules/access", "agents/rules/answer", "agents/rules/categories")),
+    *(Path("agents/rules", folder) for folder in ("clustering", "consolidation", "context", "cues", "index", "items")),
+    *(Path("agents/rules", folder) for folder in ("memory", "maps", "modes", "prompts", "query", "ranking", "text")),
 }
 """Paths without retired phrases. A path is added when it is clean, so that it stays so."""
 

@@ -25,7 +25,7 @@ class Rejected(Exception):
 
 
 class Poison(Rejected):
-    """The record has ended the process again and again: always a dead letter, with a code of its own."""
+    """The record has ended the process repeatedly: always a dead letter, with its own code."""
 
     def __init__(self, message: str) -> None:
         super().__init__("internal", message)
@@ -49,4 +49,4 @@ class RowTooLarge(Rejected):
 
     def __init__(self, table: str, size: int, limit_name: str, limit: int) -> None:
         message = f"the row of the table {table!r} would have {size} bytes, at most {limit} ({limit_name}); "
-        super().__init__("too_large", message + "shorten or delete what it holds")
+        super().__init__("too_large", message + "shorten or delete its contents")

@@ -52,13 +52,13 @@ def _import(path: str) -> object:
 def deployed_scope(model: object) -> type[Scope]:
     """Build a deployment's scope from its model.
 
-    The boundary is what the model declares as `boundary_fields`, else `user_id`. `project_id` is added if the model has
-    none. Raises ValueError with the field and the reason if the model can't be a scope.
+    The boundary is the model's `boundary_fields`, else `user_id`. `project_id` is added if the model lacks it. Raises
+    ValueError with the field and the reason if the model can't be a scope.
     """
     if model is Scope:
         return Scope
     if not _is_model(model):
-        raise ValueError(f"{model!r} is no Pydantic model with fields")
+        raise ValueError(f"{model!r} is not a Pydantic model with fields")
     if problem := problem_of_declaration(model) or _problem_of_model(model):
         raise ValueError(f"{model.__name__}: {problem}")
     fields: dict[str, Any] = {name: _scope_field(field) for name, field in model.model_fields.items()}
@@ -95,7 +95,7 @@ def bind_issued_scope(scope: type[Scope]) -> type[IssuedCommands]:
     """Bind the table value `IssuedCommands` to the deployment's scopes."""
     if scope is Scope:
         return IssuedCommands
-    # A command makes a plain `Change`, not an instance of this class: `SerializeAsAny` serialises it all the same.
+    # A command makes a plain `Change`, not an instance of this class: `SerializeAsAny` still serialises it.
     change: Any = bind_scope(Change, scope)
     changes: Any = (dict[str, SerializeAsAny[change]], Field(default_factory=dict))
     return create_model("Issued", __base__=IssuedCommands, __doc__=IssuedCommands.__doc__, changes=changes)
@@ -106,7 +106,7 @@ OPERATOR_USER_ID = "modestream-operator"
 
 
 def some_scope(scope: type[Scope], value: str = OPERATOR_USER_ID) -> dict[str, str]:
-    """Return a scope for a command that is about none: `value` in each required field, or the first of its choices."""
+    """Return a scope for a command that concerns no user: `value`, or the first choice, in each required field."""
     required = {name: field for name, field in scope.model_fields.items() if field.is_required()}
     return {name: next(iter(_choices(field)), value) for name, field in required.items()}
 
@@ -135,7 +135,7 @@ def _problem_of_model(model: type[BaseModel]) -> str | None:
 
 def _problem_of_field(name: str, field: FieldInfo) -> str | None:
     if name in RESERVED_NAMES:
-        return "this name has a meaning of its own in a scope"
+        return "this name is reserved in a scope"
     choices = _choices(field)
     are_strings = bool(choices) and all(isinstance(choice, str) for choice in choices)
     if field.annotation is not str and not are_strings:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_se
 from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
-"""Characters of one scope value (docs/contract.md)."""
+"""Maximum characters of one scope value (docs/contract.md)."""
 
 SELECTOR_REFUSED = "selector_refused"
 """The Pydantic error type of a refused selector, and the contract's error code."""
@@ -43,7 +43,7 @@ def check_scope_value(value: str) -> str:
 
 
 def check_name(value: str) -> str:
-    """Refuse what is in no scope value, of whatever length."""
+    """Refuse values that no scope can have, whatever their length."""
     if value == ANY_VALUE:
         raise ValueError(f"{ANY_VALUE!r} is not a value; it selects any value in a retrieve request")
     if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
@@ -69,7 +69,7 @@ class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
     """The full scope of a write."""
 
     boundary_fields: ClassVar[BoundaryFields] = USER_BOUNDARY
-    """The fields that are the boundary, in the order of the key."""
+    """The boundary fields, in the order of the key."""
 
     user_id: ScopeValue
     project_id: ScopeValue = "default"
@@ -81,12 +81,12 @@ class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
 
     @model_serializer
     def _all_values(self) -> dict[str, str]:
-        """Serialise every field of the deployment's model, also where a message names only this class."""
+        """Serialise every field of the deployment's model, even if a message names only this class."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 def exact_value_check(field: str) -> Callable[[object], object]:
-    """Return the check of a selector's boundary field: it refuses what spans several boundaries."""
+    """Return the check of a selector's boundary field: it refuses a value that spans several boundaries."""
     single, several = "one value", "one for each"
     if field == USER_FIELD:
         single, several = "one user", "one request for each user"
@@ -176,9 +176,9 @@ def _declared(model: type[BaseModel]) -> Any:
 
 def _problem_of_names(names: tuple[str, ...], model: type[BaseModel]) -> str | None:
     if missing := [name for name in names if name not in model.model_fields]:
-        return f"{BOUNDARY_ATTRIBUTE} names {missing[0]!r}, which is no field of the model"
+        return f"{BOUNDARY_ATTRIBUTE} names {missing[0]!r}, which is not a field of the model"
     if len({*names}) < len(names):
         return f"{BOUNDARY_ATTRIBUTE} names a field twice: {', '.join(names)}"
     if PROJECT_FIELD in names:
-        return f"{BOUNDARY_ATTRIBUTE} names {PROJECT_FIELD}, but every boundary has projects of its own"
+        return f"{BOUNDARY_ATTRIBUTE} names {PROJECT_FIELD}, but every boundary has its own projects"
     return None

@@ -1,7 +1,7 @@
 """`change.v1`: a command's change to existing memories; `job.v1`: long-running work on a boundary's vectors.
 
-The commands agent writes both; `Remember` applies changes, `Maintain` carries out jobs. Their records carry the headers
-of the command, so that the command is answered when they are done.
+The commands agent writes both; `Remember` applies changes, `Maintain` executes jobs. Their records carry the headers of
+the command, so that the command is answered when they are done.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ EntryT = TypeVar("EntryT")
 
 
 UnknownArguments = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)]
-"""Arguments that the command does not have, for the warning of its answer."""
+"""Unknown arguments of the command, for the warning of its answer."""
 
 
 class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
@@ -31,7 +31,7 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     Selected is the memory of an id, or the memories of `memory_ids`; or those in `mode`, of `project` or, if that is
     None, of all projects except `except_projects`; or those of a conversation of the scope; or with `whole` those of
     the scope's project or of the boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them
-    embedded again, `release` has their vectors of the embedder before removed, `assign` replaces the categories of the
+    re-embedded, `release` has their vectors of the embedder before removed, `assign` replaces the categories of the
     items in `assigned`, by memory id. `refile` files the items of the scope that are in `categories` under the current
     names of these, and under none that was deleted. `correct` sets the `interaction_mode` and counts as a correction at
     the time `at`. `filter` sets `searchable` and `private` of memories by their ids, as far as they are given; of a
@@ -83,19 +83,19 @@ MAX_PAGE_ITEMS = 500
 """Assigned items of one `Change`: 100 kB, 1.5 MB with the longest names of eight categories each."""
 
 MAX_ISSUED = 64
-"""Changes, and answers, stored per boundary: more than it has commands between two offset commits."""
+"""Changes, and answers, stored per boundary: more than its commands between two offset commits."""
 
 MAX_ISSUED_BYTES = 512 * 1024
-"""Serialised bytes of the changes, and of the answers, that are stored per boundary; of usual ones 64 have 30 kB."""
+"""Serialised bytes of the changes, and of the answers, stored per boundary; 64 usual ones have 30 kB."""
 
 
 class IssuedCommands(BaseModel, frozen=True):
     """The last commands of a boundary, by partition and offset of their records, for redelivery after a crash.
 
     `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
-    What a change assigns is not stored but matched again, as it may be 20,000 items. `answered` are the results of
-    commands without a change: carried out twice, a declaration would restore what was renamed or deleted since.
-    `forgotten` are the commands from before the user was forgotten: no result of theirs is kept, and none is repeated.
+    A change's assigned items are not stored but matched again, as there may be 20,000. `answered` are results of
+    commands without a change: executed twice, a declaration would restore names changed or deleted since. `forgotten`
+    are the commands from before the user was forgotten: their results are not kept, and they never run again.
     """
 
     changes: dict[str, Change] = Field(default_factory=dict)
@@ -103,14 +103,14 @@ class IssuedCommands(BaseModel, frozen=True):
     forgotten: ForgottenBefore | None = Field(default=None, exclude_if=lambda forgotten: forgotten is None)
 
     def without_forgotten(self, offset: int, timestamp_ms: int) -> Self:
-        """Drop all commands up to this one, which forgets the user: their results have what the user has declared."""
-        # The clocks of producers differ: the latest time covers every command that was carried out before.
+        """Drop all commands up to this one, which forgets the user: their results contain the user's declarations."""
+        # The clocks of producers differ: the latest time covers every command that was executed before.
         times = [int(position.partition("@")[2]) for position in (*self.changes, *self.answered)]
         forgotten = ForgottenBefore(offset=offset + 1, at_ms=max(timestamp_ms, *times, 0))
         return self.model_copy(update={"changes": {}, "answered": {}, "forgotten": forgotten})
 
     def with_change(self, position: str, change: Change) -> Self:
-        """Add a change without what it assigns; drop the oldest beyond `MAX_ISSUED` and `MAX_ISSUED_BYTES`."""
+        """Add a change without its assigned items; drop the oldest beyond `MAX_ISSUED` and `MAX_ISSUED_BYTES`."""
         change = change.model_copy(update={"assigned": {}})
         return self.model_copy(update={"changes": _latest({**self.changes, position: change})})
 
@@ -134,11 +134,11 @@ JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 
 
 class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
-    """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery.
+    """One job. Vectors built since `started_at` count as its work, also before an interruption and redelivery.
 
     It covers the memories of its scope, or with `all_projects` those of its boundary, as a record without this field.
     `before_revision`, `max_calls` and `max_tokens` are those of `refresh`: turns of earlier revisions are understood
-    again, at most so much is spent.
+    again, up to these limits.
     """
 
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")

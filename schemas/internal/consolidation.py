@@ -1,6 +1,6 @@
 """Consolidation: triggers, the events of a run, and its result.
 
-A run carries out one trigger. Its id is the partition and offset of the trigger's record, so that a redelivered trigger
+A run executes one trigger. Its id is the partition and offset of the trigger's record, so that a redelivered trigger
 continues the same run over the same memories.
 """
 
@@ -31,7 +31,7 @@ merge an intention's entry with its item, find one done by what a turn says, or 
 
 
 class ConsolidationTrigger(BaseModel, extra="ignore", strict=True, frozen=True):
-    """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself."""
+    """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode separately."""
 
     scope: Scope
     mode: Annotated[str, Field(min_length=1)] | None = None
@@ -52,7 +52,7 @@ class Distilled(BaseModel, frozen=True, populate_by_name=True):
 class ItemsMerged(BaseModel, frozen=True, populate_by_name=True):
     """A run's change to an item; it applies while the item's content has this `content_hash`.
 
-    `into` is the older duplicate that supersedes the item, None if there is none; `stability` is the item's decayed
+    `into` is the older duplicate that supersedes the item, None without one; `stability` is the item's decayed
     stability, None if it is unchanged.
     """
 
@@ -75,7 +75,7 @@ class Difference(BaseModel, frozen=True):
 
 
 class ModeCounts(BaseModel):
-    """What a run did in one mode. `turns` counts the turns considered, `waiting` those of them without a vector yet."""
+    """Result of a run in one mode. `turns` counts the turns considered, `waiting` those without a vector yet."""
 
     turns: int = 0
     waiting: int = 0
@@ -116,7 +116,7 @@ class Consolidated(BaseModel, frozen=True, populate_by_name=True):
 class StoredRun(BaseModel, frozen=True):
     """A run over the turns of its partition before the offset `until`.
 
-    `left`, `adjusted` and `has_ended` are set at its end. `left` has by mode the digest of the turns in which it found
+    `left`, `adjusted` and `has_ended` are set at its end. `left` has by mode the digest of the turns among which it found
     nothing more to consolidate.
     """
 

@@ -1,6 +1,6 @@
 """Events between agents: named in the past tense, self-contained, in the partition of their boundary.
 
-The record's key is the boundary, and empty where a recovery publishes an event again: take the partition, not the key.
+The record's key is the boundary, and empty if a recovery publishes an event again: use the partition, not the key.
 """
 
 from datetime import datetime
@@ -38,7 +38,7 @@ class Forgotten(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Released(BaseModel, frozen=True, populate_by_name=True):
-    """The vectors of a memory beside its present one are no longer wanted. `memory` is its record at that time."""
+    """Vectors of a memory other than its present one are no longer wanted. `memory` is its record at that time."""
 
     schema_: Literal["released.v1"] = Field(default="released.v1", alias="schema")
     memory: Memory
@@ -50,17 +50,17 @@ class Released(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Embedded(BaseModel, frozen=True, populate_by_name=True):
-    """A memory's vector was written, failed, waits for its model, or must be made again.
+    """A memory's vector was written, failed, waits for its model, or must be rebuilt.
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
-    changed since. `latest` is the offset of the turn with that text, None for items and for requests to embed again.
-    `interaction` is the interaction mode that rules found in the same pass, if it was not known. `waiting`: the mode's
-    model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the present vector until
-    then; `kept`: in this `space` of its mode the vector that is due is in the index already; `lost`: in this `space`
-    the index has no vector any more of those that are held beside the present one. `categories` match an item's vector,
-    None if matching was skipped. `run` is the worker run that wrote the vector, None if unknown: the disk of another
-    run may be lost. `held` are the digests of the other spaces of the mode that have a vector of the same text. `also`
-    are further reports of the same boundary, which have none themselves.
+    changed since. `latest` is the offset of the turn with that text, None for items and for requests to re-embed.
+    `interaction` is the interaction mode that rules found in the same pass, if it was unknown. `waiting`: the mode's
+    model is not loaded, `error` says why; `stale`: re-embed; `again`: re-embed, and use the present vector until then;
+    `kept`: this `space` of the mode already has the due vector; `lost`: in this `space` the index has lost a vector
+    listed in `held`. `categories` match an item's vector, None if matching was skipped. `run` is the worker run that
+    wrote the vector, None if unknown: the disk of another run may be lost. `held` are the digests of the other spaces
+    of the mode that have a vector of the same text. `also` are further reports of the same boundary, without their own
+    `also`.
     """
 
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
@@ -84,7 +84,7 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Refresh(BaseModel, frozen=True):
-    """The job that has turns understood again."""
+    """The job that repeats the understanding of turns."""
 
     job_id: str
 
@@ -93,8 +93,8 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
     """A language model was asked about a turn's text with this `text_hash`.
 
     `found` is its answer, None if it was invalid; `interaction` is the turn's interaction mode, read without the turns
-    before it and with the model's vote. `revision` is that of the pipelines. `tokens` is what the answer cost.
-    `refresh` is there if the turn had been understood before: `found` then replaces what an earlier answer has said.
+    before it and with the model's vote. `revision` is that of the pipelines. `tokens` is the cost of the answer.
+    `refresh` is set if the turn had been understood before: `found` then replaces the earlier answer.
     """
 
     schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
@@ -111,7 +111,7 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Reread(BaseModel, frozen=True, populate_by_name=True):
-    """The rules are to read a turn's text with this `text_hash` again: those of another release have read it.
+    """The rules are to read a turn's text with this `text_hash` again: another release has read it.
 
     `revision` is that of the pipelines.
     """
@@ -125,9 +125,9 @@ class Reread(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Learned(BaseModel, frozen=True, populate_by_name=True):
-    """What was found in a turn with items or signals; consumers replace what they derived from the turn before.
+    """Findings in a turn with items or signals; consumers replace data that they derived from the turn before.
 
-    Most turns have neither and publish none; one that had some publishes what is left, also when it is forgotten.
+    Most turns have neither and publish none; one that had some publishes the remaining ones, also when it is forgotten.
     `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
     evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """

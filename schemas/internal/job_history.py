@@ -17,11 +17,11 @@ from schemas.messages.replies import encode_error
 from schemas.moments import iso, moment_of
 
 MAX_STORED_JOBS = 32
-"""Jobs of a boundary that can be asked for, the last ones."""
+"""Maximum jobs of a boundary that are remembered, the last ones."""
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 """Serialised bytes of their answers together: a consolidation of 50,000 turns answers 2 MB, a job 200 bytes. The whole
-row is written again with each job."""
+row is rewritten with each job."""
 
 
 MAX_SUMMARISED_CHARS = 64 * 1024
@@ -44,7 +44,7 @@ class StoredJob(BaseModel, frozen=True):
     answer: str | None = None
     forgets_texts: bool = Field(default=False, exclude_if=lambda forgets: not forgets)
     progress: dict[str, int] | None = Field(default=None, exclude_if=lambda progress: progress is None)
-    """Of an import, which runs beside the worker: its counts in its last report, of `at_ms`."""
+    """Of an import, which runs outside of the worker: the counts of its last report, made at `at_ms`."""
 
     @property
     def at(self) -> datetime:
@@ -52,7 +52,7 @@ class StoredJob(BaseModel, frozen=True):
         return moment_of(self.at_ms)
 
     def answered(self, answer: bytes) -> Self:
-        """Return the job with its answer; one that is too large is replaced by the error that says so."""
+        """Return the job with its answer; a too large one is replaced by an error that says so."""
         if len(answer) > MAX_ANSWER_BYTES:
             message = f"the job is done; its answer has {len(answer)} bytes, at most {MAX_ANSWER_BYTES} are kept"
             answer = encode_error(Rejected("too_large", message))
@@ -60,9 +60,9 @@ class StoredJob(BaseModel, frozen=True):
         return done.without_texts() if self.forgets_texts else done
 
     def without_texts(self) -> Self:
-        """Return the job without the texts of memories in its answer, present or to come."""
+        """Return the job without the texts of memories in its answer, present or future."""
         if self.progress is not None:
-            # An import's answer has none, and is what its sender says it is.
+            # An import's answer has none; it comes from its sender.
             return self
         if self.answer is None:
             return self.model_copy(update={"forgets_texts": True})
@@ -80,9 +80,9 @@ class StoredJob(BaseModel, frozen=True):
         return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", []), **reported}
 
     def summary(self) -> dict[str, Any]:
-        """Return what ran, when and how it ended, with counts alone: nothing of a memory.
+        """Return the job, its time and outcome, with counts alone: nothing of a memory.
 
-        `compared` is there for a comparison of embedders: its result by mode.
+        `compared` is present for a comparison of embedders: its result by mode.
         """
         command = self.job_id.rsplit("-", 2)[0]
         shown = {"job_id": self.job_id, "command": command, "at": iso(moment_of(self.at_ms)), "project": self.project}
@@ -129,7 +129,7 @@ class JobHistory(BaseModel, frozen=True):
         return self.model_copy(update={"stored": (*others, job)[-MAX_STORED_JOBS:]})
 
     def reported(self, job: StoredJob) -> Self:
-        """Take a report about an import: its counts never go back, and one that has ended has."""
+        """Take a report about an import: its counts never decrease, and an ended one stays ended."""
         earlier = self.find(job.job_id)
         if earlier is None:
             return self._with((*self.stored, job)[-MAX_STORED_JOBS:])

@@ -1,4 +1,4 @@
-"""Records of the topic `service`: what a deployment was made with, and what its workers and gateways must agree on.
+"""Records of the topic `service`: a deployment's fixed settings, and other facts that workers and gateways agree on.
 
 `service.v1` is written at the first start of a deployment and compared at every later one. Each record has its own key;
 the docstring of the key says which of several records counts.
@@ -18,14 +18,14 @@ SERVICE_KEY = b"service"
 """The key of the record in the topic `service`."""
 
 UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
-"""The fields that are the same for ever."""
+"""The fields that never change."""
 
 MAX_PREFIX_CHARS = 200
-"""Characters of a topic prefix: Kafka takes names of 249."""
+"""Maximum characters of a topic prefix: Kafka takes names of 249."""
 
 
 def check_topic_prefix(prefix: str) -> str:
-    """Return the prefix. Raises ValueError for one that Kafka takes in no topic's name."""
+    """Return the prefix. Raises ValueError if Kafka does not allow it in topic names."""
     if re.fullmatch(r"[A-Za-z0-9._-]*", prefix) is None or len(prefix) > MAX_PREFIX_CHARS:
         raise ValueError(f"Kafka takes letters, digits, '.', '_' and '-', and here at most {MAX_PREFIX_CHARS} of them")
     return prefix
@@ -35,7 +35,7 @@ TopicPrefix = Annotated[str, AfterValidator(check_topic_prefix)]
 
 
 class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):
-    """What all records, tables and indexes of a deployment were written with.
+    """Settings used to write all records, tables and indexes of a deployment.
 
     `schemas` names the kinds of records that its topics keep. Releases may add to it; every other field stays.
     """
@@ -47,7 +47,7 @@ class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):
     topic_prefix: str
     schemas: tuple[str, ...]
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not support decorated properties
     @property
     def scope_schema_hash(self) -> str:
         """The hash of the scope's fields."""
@@ -109,11 +109,11 @@ class GeneralEmbedder(BaseModel, frozen=True, populate_by_name=True):
 
 
 MODEL_KEY = b"model/"
-"""What the keys of these records begin with; the space follows."""
+"""Prefix of the keys of these records; the space follows."""
 
 
 class ModelRecord(BaseModel, frozen=True, populate_by_name=True):
-    """`space` is the digest of the model's fingerprint without `files`, the digest of the files beside the model's."""
+    """`space` is the digest of the model's fingerprint without `files`, the digest of its other files."""
 
     schema_: Literal["model.v1"] = Field(default="model.v1", alias="schema")
     embedder: str
@@ -130,7 +130,7 @@ SUCCESSOR_KEY = b"successor"
 """The key of the record; of several the last one counts."""
 
 PAUSE_S = 60.0
-"""Seconds that gateways wait at most from `pausing` on; then the former deployment serves again."""
+"""Maximum seconds that gateways wait from `pausing` on; then the former deployment serves again."""
 
 SuccessorState = Literal["pausing", "serving", "withdrawn", "dropped"]
 """`pausing`: they send nothing, while the last records are copied. `serving`: they send to the successor.
@@ -139,7 +139,7 @@ SuccessorState = Literal["pausing", "serving", "withdrawn", "dropped"]
 
 
 class Successor(BaseModel, frozen=True, populate_by_name=True):
-    """Where the successor is; `broker` is None on the same broker."""
+    """The address of the successor; `broker` is None on the same broker."""
 
     schema_: Literal["successor.v1"] = Field(default="successor.v1", alias="schema")
     state: SuccessorState

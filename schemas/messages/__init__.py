@@ -1,1 +1,1 @@
-"""Messages on the wire: turns, requests, commands, replies, and how a record is decoded."""
+"""Messages on the wire: turns, requests, commands, replies, and decoding of records."""

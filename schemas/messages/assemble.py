@@ -18,13 +18,12 @@ MAX_BUDGET_TOKENS = 200_000
 """Tokens of the largest budget, unless the deployment sets another limit."""
 
 DEFAULT_MIN_SCORE = 0.0015
-"""Score below which a memory is no evidence, unless the request or the deployment sets another floor. On our thirteen
-conversations and on five of LoCoMo it costs no coverage at 2,000 tokens (`docs/contexts_report.md`)."""
+"""Minimum score of evidence, unless the request or the deployment sets another floor. On our thirteen conversations and
+on five of LoCoMo it costs no coverage at 2,000 tokens (`docs/contexts_report.md`)."""
 
 DEFAULT_MIN_BEST_SCORE = 0.004
-"""Score that the best memory must have for a query to have any evidence, where the request has no `min_score`. A third
-of the questions from other conversations stay below it, and 2 of the 1,777 that something answers
-(`docs/contexts_report.md`)."""
+"""Minimum score of the best memory for a query to have any evidence, if the request has no `min_score`. A third of the
+questions from other conversations stay below it, and 2 of the 1,777 with an answer (`docs/contexts_report.md`)."""
 
 MAX_PINS = 1000
 """Pins of one request. The budget runs out long before; this bounds the lookups of a request."""
@@ -37,12 +36,12 @@ MAX_SHOWN_TEXTS = 1000
 
 
 def text_digest(text: str) -> str:
-    """Return what stands for a text in `already_shown`: the first 64 bits of its SHA-256, as hex."""
+    """Return the digest of a text for `already_shown`: the first 64 bits of its SHA-256, as hex."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 class RequestText(BaseModel, frozen=True):
-    """A text that stands among the memories of one request and is stored nowhere."""
+    """A text added to the memories of one request without being stored."""
 
     role: Role
     content: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
@@ -51,7 +50,7 @@ class RequestText(BaseModel, frozen=True):
 class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`assemble.v1`. Without `conversation_id` there is no recent window.
 
-    `reserve_tokens` of the budget are left for the model's answer. Memories with a score below `min_score` are no
+    `reserve_tokens` of the budget are left for the model's answer. Memories with a score below `min_score` are not
     evidence; None is the deployment's own floor. `intent` decides the interaction mode if that is not given. `messages`
     are examples between the system and the user message; `prefix` and `suffix` enclose the memories. With
     `append_query` the messages end with the query between `question_prefix` and `question_suffix`, ready for a model.
@@ -93,7 +92,7 @@ MAX_STOPS = 4
 """Texts of one request that end an answer."""
 
 MAX_ANSWER_TOKENS = 200_000
-"""The most `max_tokens` of one request; a model may take fewer."""
+"""Maximum `max_tokens` of one request; a model may take fewer."""
 
 
 def _few(stops: list[str]) -> list[str]:
@@ -104,7 +103,7 @@ def _few(stops: list[str]) -> list[str]:
 
 
 class AnswerSchema(BaseModel, extra="allow", strict=True, frozen=True):
-    """The name of an answer's form, and the JSON Schema of it. Other fields go to the provider as they are."""
+    """The name of an answer's form, and its JSON Schema. Other fields go to the provider unchanged."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\z")]
     schema_: Annotated[dict[str, Any], Field(alias="schema")]

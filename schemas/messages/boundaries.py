@@ -1,4 +1,4 @@
-"""`boundary.v1`: what a deployment has of one boundary, on the topic `boundaries` (docs/contract.md)."""
+"""`boundary.v1`: the counts of one boundary, on the topic `boundaries` (docs/contract.md)."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ class BoundaryMode(BaseModel, frozen=True):
 
 
 class EmbeddingCounts(BaseModel, frozen=True):
-    """Memories by the state of their vectors; `not_applicable`, of those that no search finds, is left out if 0."""
+    """Memories by the state of their vectors; `not_applicable`, of unsearchable ones, is left out if 0."""
 
     ready: int = 0
     pending: int = 0
@@ -24,12 +24,12 @@ class EmbeddingCounts(BaseModel, frozen=True):
 
 
 class Boundary(BaseModel, frozen=True, populate_by_name=True):
-    """A boundary and what it has.
+    """A boundary with its counts.
 
     `memories` are turns and distilled memories that nothing supersedes; projects, conversations and `embedding` are
-    those of these memories, `first` and `last` the earliest and the latest time of one, None without any. `modes` has
-    the declared ones, in any project, and those with memories. `corrections` counts memories that a command has moved
-    to another mode.
+    those of these memories, `first` and `last` their earliest and latest times, None without any. `modes` has the
+    declared ones, in any project, and those with memories. `corrections` counts memories that a command has moved to
+    another mode.
     """
 
     schema_: Literal["boundary.v1"] = Field(default="boundary.v1", alias="schema")

@@ -11,7 +11,7 @@ from schemas.scopes import ANY_VALUE, PROJECT_FIELD, Scope, scope_of_user
 from schemas.state.forgotten import ForgottenBefore
 
 BESIDE_COMMANDS = frozenset({"list_runs"})
-"""Reading commands that read a log, and are handled beside the commands after them."""
+"""Reading commands that read a log, and don't delay the commands after them."""
 
 
 class Command(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -48,23 +48,23 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
 
     @property
     def turns_before(self) -> ForgottenBefore | None:
-        """The turns that were written before a `forget`; None where all of them are applied before any command."""
+        """The turns written before a `forget`; None if all of them are applied before any command."""
         return self._turns_before
 
     @property
     def sent_at(self) -> datetime | None:
-        """The timestamp of its record: the same when it is delivered again. None where it was handed on without one."""
+        """The timestamp of its record: the same when it is delivered again. None if it was passed on without one."""
         return self._sent_at
 
     @property
     def permitted_projects(self) -> tuple[str, ...] | None:
-        """The projects of the user for which the sender has the permission that the command needs; None for all."""
+        """The projects of the user for which the sender has the command's permission; None for all."""
         return self._permitted_projects
 
     def require_all_projects(self) -> None:
         """Raise Rejected, `not_allowed`, unless the sender is permitted in all projects of the user.
 
-        Called before anything that reaches beyond the project of the scope.
+        Called before any action beyond the project of the scope.
         """
         if self._permitted_projects is not None:
             message = f"this {self.command} concerns all projects of the user: it needs a grant without project_id"

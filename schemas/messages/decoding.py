@@ -14,16 +14,16 @@ MAX_FIELD_NAME_CHARS = 80
 """Characters of one name in an error's field: names come from the sender and may have megabytes."""
 
 MAX_SCOPE_FIELDS = 64
-"""Fields of a scope that are looked at: no model has as many, and each unknown one would be an error of its own."""
+"""Maximum fields of a scope that are examined: no model has as many, and each unknown one would be a separate error."""
 
 MAX_VALUES = 200_000
-"""Values of one JSON text: a list of 100 turns with 2,000 values each."""
+"""Maximum values of one JSON text: a list of 100 turns with 2,000 values each."""
 
 MAX_SELECTED_VALUES = 100_000
-"""Values that a field of a selector may list, whatever the deployment's limit of combinations: they take 50 ms."""
+"""Maximum values of a list in a selector, whatever the deployment's limit of combinations: they take 50 ms."""
 
 MAX_LISTED_VALUES = 10_000
-"""Values of any other list; all lists of the contract are shorter."""
+"""Maximum values of any other list; all lists of the contract are shorter."""
 
 FREE_FIELD_BYTES = {
     "metadata": MAX_METADATA_BYTES,
@@ -31,7 +31,7 @@ FREE_FIELD_BYTES = {
     "arguments": 1024 * 1024,
     "response_format": 64 * 1024,
 }
-"""Bytes as JSON of fields whose content is free; the arguments of a command have 300 KB at most."""
+"""Maximum bytes as JSON of free-form fields; the arguments of a command have at most 300 KB."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")
 """What Pydantic appends to an error location for the union member that it tried."""
@@ -98,7 +98,7 @@ def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> 
 
 
 def _check_sizes(model: type[BaseModel], value: bytes, message: dict[str, Any]) -> None:
-    """Raise Rejected for a message with far too many values, before each of them is looked at."""
+    """Raise Rejected for a message with far too many values, before each of them is examined."""
     for name in model.model_fields.keys() & message.keys():
         field = message[name]
         if isinstance(field, list) and len(field) > MAX_LISTED_VALUES:
@@ -118,10 +118,10 @@ def _check_sizes(model: type[BaseModel], value: bytes, message: dict[str, Any]) 
 
 
 def drop_nulls(message: dict[str, Any], problem: ValidationError) -> None:
-    """Remove the nulls that a model rejects: for an optional field a null means that it is left out.
+    """Remove the nulls that a model rejects: for an optional field a null means absent.
 
-    For a required field the next validation reports that it is missing. Those of filters stay, and are refused: a
-    filter that names nothing never means everything.
+    For a required field the next validation reports that it is missing. Those of filters stay, and are refused: an
+    empty filter must never mean everything.
     """
     for error in problem.errors(include_url=False, include_context=False):
         if error["input"] is None and error["type"] != "extra_forbidden" and "filters" not in error["loc"][:-1]:
@@ -168,7 +168,7 @@ def _drop_null(node: Any, path: tuple[int | str, ...]) -> None:
 def parse_object(value: bytes | None) -> dict[str, Any]:
     """Parse JSON in UTF-8 that must be an object. Raises Rejected, `invalid_json`."""
     if value is None:
-        raise Rejected("invalid_json", "a JSON object was expected, and there is no value")
+        raise Rejected("invalid_json", "a JSON object was expected, but the value is missing")
     try:
         parsed = from_json(value, allow_inf_nan=False)
     except ValueError as problem:
@@ -187,6 +187,6 @@ def _code(error: ErrorDetails) -> ErrorCode:
 
 
 def shown_name(name: str) -> str:
-    """Return the beginning of a field's name for an error; an empty string for what is no name."""
+    """Return the beginning of a field's name for an error; empty if it is not a name."""
     shown = name[:MAX_FIELD_NAME_CHARS]
     return shown if shown.isidentifier() or shown.isdigit() else ""

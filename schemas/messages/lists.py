@@ -10,7 +10,7 @@ from schemas.messages.retrieval import MAX_QUERY_LENGTH, MemoryTypes, ModeNames
 from schemas.scopes import Selector
 
 MAX_PAGE_ITEMS = 500
-"""Items of one page: some 15 ms of work, and a reply of half a megabyte with usual texts."""
+"""Items of one page: about 15 ms of work, and a reply of half a megabyte with usual texts."""
 
 MAX_MAP_POINTS = 20_000
 """Points of one map: more can't be told apart, and their reply would hardly fit into a record."""
@@ -28,7 +28,7 @@ ListOrder = Literal["newest", "oldest"]
 class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`list.v1`. The filters select memories; conversations and projects are those of the selected memories.
 
-    `cursor` is the `next` of the page before, of the same request but for `limit` and `read_after`.
+    `cursor` is the `next` of the page before, of the same request except for `limit` and `read_after`.
     """
 
     scope: Selector
@@ -50,13 +50,13 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
 
     @property
     def reads_texts(self) -> bool:
-        """True if what matches is found by reading records one by one: texts, and the conversations of items."""
+        """True if matches are found by reading records one by one: texts, and the conversations of items."""
         lists_items = self.types is not None and "episodic" not in self.types
         return bool(self.contains) or (lists_items and self.conversation_id is not None)
 
 
 class MapRequest(BaseModel, extra="ignore", strict=True, frozen=True):
-    """`map.v1`. Without a mode that of the scope."""
+    """`map.v1`. Default mode: that of the scope."""
 
     scope: Selector
     mode: ModeNames = None

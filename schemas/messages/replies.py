@@ -19,7 +19,7 @@ class ReplyWarning:
 
 
 def warn_of_unknown(arguments: Sequence[str]) -> tuple[ReplyWarning, ...]:
-    """Return the warning that names arguments which a command does not have; none without any."""
+    """Return the warning that names unknown arguments of a command; empty without any."""
     if not arguments:
         return ()
     names = ", ".join(map(repr, arguments))

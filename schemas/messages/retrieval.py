@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from schemas.scopes import Selector
 
 MAX_QUERY_LENGTH = 32768
-"""Characters of a query: the same limit as a turn's content."""
+"""Maximum characters of a query: the same as of a turn's content."""
 
 ModeNames = str | Annotated[list[str], Field(fail_fast=True)] | None
-"""One mode, several, or `*`; None is the mode that the request is in.
+"""One mode, several, or `*`; None is the request's current mode.
 
 A list ends at its first invalid value: an error for each of millions would take gigabytes.
 """
@@ -42,7 +42,7 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """Whether a language model orders the best hits, or with `local` the cross-encoder; None is the deployment's
     default."""
     sufficiency: Literal["rules", "model"] | None = None
-    """What says whether a layer suffices with `depth` `auto`; None is the deployment's default."""
+    """Whether a model or rules decide with `depth` `auto` that a layer suffices; None is the deployment's default."""
 
 
 class RetrieveResult(BaseModel):

@@ -10,26 +10,26 @@ from schemas.scopes import Scope
 from schemas.state.memories import Resource
 
 MAX_CONTENT_LENGTH = 32768
-"""Code points of a turn's content (docs/contract.md)."""
+"""Maximum code points of a turn's content (docs/contract.md)."""
 
 MAX_PIECES = 16
-"""Turns of one message: what is longer is cut."""
+"""Maximum turns of one message: a longer one is cut."""
 
 MAX_RESOURCES = 100
-"""Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
+"""Maximum resources of one turn. A small one grows sixfold as record and evidence, which must fit into a record."""
 
 MAX_RESOURCE_NAME_LENGTH = 255
-"""Characters of a resource's media type, and of its hash: a type has 127 and 127 at most, a hash 64."""
+"""Maximum characters of a resource's media type, and of its hash: a type has 127 and 127 at most, a hash 64."""
 
 MAX_METADATA_BYTES = 1024 * 1024
-"""Bytes of a turn's metadata as JSON, which may grow too: `1e15` becomes `1000000000000000.0`."""
+"""Maximum bytes of a turn's metadata as JSON, which may grow too: `1e15` becomes `1000000000000000.0`."""
 
 MAX_METADATA_DEPTH = 64
-"""Nesting depth of a turn's metadata: JSON parsers stop at 200, and events and replies add levels."""
+"""Maximum nesting of a turn's metadata: JSON parsers stop at 200, and events and replies add levels."""
 
 
 def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Refuse metadata that could be read but not be written on."""
+    """Refuse metadata that could be read but not written."""
     if len(to_json(metadata)) > MAX_METADATA_BYTES:
         raise PydanticCustomError("too_long", "metadata has more than {most} bytes", {"most": MAX_METADATA_BYTES})
     if _depth(metadata) > MAX_METADATA_DEPTH:
@@ -80,7 +80,7 @@ class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
 
 
 def pieces_of(text: str) -> list[str]:
-    """Return the texts of the turns that a message becomes: one, but for a very long message; none for an empty one."""
+    """Return the texts of the turns that a message becomes: one, or several if very long; none if empty."""
     cuts = range(0, min(len(text), MAX_PIECES * MAX_CONTENT_LENGTH), MAX_CONTENT_LENGTH)
     return [text[cut : cut + MAX_CONTENT_LENGTH] for cut in cuts]
 

@@ -1,1 +1,1 @@
-"""What models take and give: vectors, embedders, language model profiles."""
+"""Inputs and outputs of models: vectors, embedders, language model profiles."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field, RootModel, model_validator
 
 DEFAULT_PROFILE = "default"
-"""The profile of steps and roles without one of their own."""
+"""The default profile of steps and roles."""
 
 StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -62,7 +62,7 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
     def profile_for(self, step: str, role: str, chosen: str | None = None) -> str | None:
         """Return the profile name of a step: the step's own, else its role's, else `default`; None without profiles.
 
-        `chosen` is the name of a profile that counts instead: it or, where there is none of that name, None.
+        `chosen` replaces it: the result is that profile, or None if it does not exist.
         """
         if chosen is not None:
             return chosen if chosen in self.root else None
@@ -112,7 +112,7 @@ OnText = Callable[[str], None]
 class Chat:
     """A conversation that the model is to continue; its last message is the user's.
 
-    `schema` is that of the answer as OpenAI has it, an object with `name` and `schema`; None: the answer is any text.
+    `schema` is that of the answer in OpenAI's form, an object with `name` and `schema`; None: the answer is any text.
     `max_tokens` and `temperature` None are those of the profile.
     """
 
@@ -148,4 +148,4 @@ class Unanswerable(Exception):
     """The model's answer is invalid, also after one repair, or it refuses the text. Asking again won't help."""
 
     tokens: int = 0
-    """What the answers cost, all the same."""
+    """The cost of the invalid answers."""

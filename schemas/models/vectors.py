@@ -22,9 +22,8 @@ Spans = NDArray[np.int32]
 class PassageVectors:
     """The vectors of the passages of a long text, in order.
 
-    `pooled` has shape (passages, dim), a row for each passage. `token_counts` has shape (passages,): how many of the
-    text's token vectors are those of each passage. They lie in the order of the passages, so the counts sum to their
-    number.
+    `pooled` has shape (passages, dim), a row for each passage. `token_counts` has shape (passages,): the number of the
+    text's token vectors in each passage. They are in the order of the passages, so the counts sum to their number.
     """
 
     pooled: Matrix
@@ -85,7 +84,7 @@ class Point:
 class MemoryFilter:
     """The memories visible to a read: of one boundary; None admits any value.
 
-    Columns alone know `filters` (`MemoryColumns.admitted`): vectors are searched among the memories that they admit.
+    Only columns evaluate `filters` (`MemoryColumns.admitted`): vectors are searched among the memories that they admit.
     """
 
     boundary: str
@@ -127,8 +126,8 @@ class ScoredPassages:
 class Nearest(Sequence[Scored]):
     """Memories with their scores, best first, in columns: thousands cost no object each.
 
-    They are the `rows` of a `table` of ids, which may grow and changes in no other way. `passages` are those from
-    which the scores of long texts come; None where none was scored. A slice has all of them.
+    They are the `rows` of a `table` of ids, which is append-only. `passages` are those from which the scores of long
+    texts come; None if none was scored. A slice has all of them.
     """
 
     __slots__ = ("passages", "rows", "scores", "table")

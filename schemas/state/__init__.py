@@ -1,1 +1,1 @@
-"""What tables keep: memories, modes, categories, intentions, claims, policies."""
+"""Values of tables: memories, modes, categories, intentions, claims, policies."""

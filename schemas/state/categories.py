@@ -24,7 +24,7 @@ class Category(BaseModel, frozen=True):
     all memories behind the summary and the anchors. `size` is the number of members at the last refresh; `version`
     counts names, descriptions and summaries. `profile` is the language model profile that wrote the summary, None for
     an extractive one. `declared`: by a user, in this scope. `formerly` holds earlier names, the latest last. `since` is
-    the offset of the command that declared it, described it anew or renamed it; -1 if that is unknown.
+    the offset of the command that declared it, described it again or renamed it; -1 if that is unknown.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Category(BaseModel, frozen=True):
 
 
 MAX_DELETED_NAMES = 1024
-"""Deleted names that a scope remembers, the latest: some 60 kB of a table's record."""
+"""Deleted names that a scope remembers, the latest: about 60 kB of a table's record."""
 
 
 class Taxonomy(BaseModel, frozen=True):
     """All categories of one scope, by name: the value of the table `categories`.
 
-    `deleted` holds the names that were deleted or renamed, with the offset of the command: a redelivered command is
-    answered again, and a category of the deployment does not come back.
+    `deleted` holds deleted and renamed names, with the offset of the command: a redelivered command is answered again,
+    and a category of the deployment does not come back.
     """
 
     categories: dict[str, Category] = Field(default_factory=dict)
@@ -64,7 +64,7 @@ class Taxonomy(BaseModel, frozen=True):
         return len(self.categories)
 
     def find(self, name: str) -> Category | None:
-        """Return the category of that name; None if there is none."""
+        """Return the category of that name; None for an unknown one."""
         return self.categories.get(name)
 
     def find_current(self, name: str) -> Category | None:
@@ -77,7 +77,7 @@ class Taxonomy(BaseModel, frozen=True):
         return [self.categories[name] for name in sorted(self.categories)]
 
     def with_categories(self, *changed: Category) -> Self:
-        """Add these categories, replacing those of the same names; no other one has had these names any more."""
+        """Add these categories, replacing those of the same names; other categories lose these as former names."""
         added = {category.name: category for category in changed}
         deleted = {name: offset for name, offset in self.deleted.items() if name not in added}
         others = {name: category.without_former(added) for name, category in self.categories.items()}
@@ -92,6 +92,6 @@ class Taxonomy(BaseModel, frozen=True):
 
 
 class CategorySummary(BaseModel, frozen=True, extra="ignore"):
-    """What a language model answers when it is asked for a category's summary."""
+    """A language model's answer to a request for a category's summary."""
 
     summary: Annotated[str, Field(max_length=2000)]

@@ -1,4 +1,4 @@
-"""The end of a log when a user was forgotten: records before it are not the next user's of that id."""
+"""The end of a log when a user was forgotten: earlier records do not belong to the next user of that id."""
 
 from pydantic import BaseModel
 

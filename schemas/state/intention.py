@@ -1,6 +1,6 @@
 """Intentions: a user's goals, constraints, blocking errors and decisions in a scope, with their evidence.
 
-`Intention` is the value of the table `intentions`, and what `get_intention` and retrieval show of it.
+`Intention` is the value of the table `intentions`, and its form in `get_intention` and retrieval.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Interaction modes: what a turn is for. They decide context budgets, never the embedder."""
+"""Interaction modes: the purpose of a turn. They decide context budgets, never the embedder."""
 
 from functools import partial
 from operator import is_
@@ -12,7 +12,7 @@ INTERACTION_MODES: tuple[InteractionMode, ...] = ("TASK", "EXPLORATION", "DEBUGG
 class Interaction(BaseModel, frozen=True):
     """An interaction mode with its confidence.
 
-    `taxonomy` is the version of the modes' tables that it was decided by; None if it was given.
+    `taxonomy` is the version of the modes' tables that decided it; None if it was given.
     """
 
     mode: InteractionMode
@@ -24,7 +24,7 @@ class WeekTotals(BaseModel, frozen=True):
     """The numbers of users in a week: of all, by mode, and of those with a correction.
 
     `week` is the number of the week since 1 January of the year 1, a Monday; -1 is no week. A user with a correction
-    and without a classified turn is in `users` and in no mode.
+    but no classified turn is in `users` and in no mode.
     """
 
     week: int = -1

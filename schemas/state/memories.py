@@ -37,10 +37,10 @@ class VectorLocation(BaseModel, frozen=True):
 class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
-    Unless the status is `ready`, that vector may belong to another text or mode, and no question is ranked by it.
-    `pending` with an `error` waits for the mode's model; `not_applicable` is the status of what is not searchable.
-    `held` are the digests of other spaces of the memory's mode that have a vector of the current text: of the embedder
-    before, by which questions are ranked until all vectors of the present one are made.
+    Unless the status is `ready`, that vector may belong to another text or mode, and ranking ignores it. `pending` with
+    an `error` waits for the mode's model; `not_applicable` is the status of unsearchable memories. `held` are the
+    digests of other spaces of the memory's mode that have a vector of the current text: the former embedder's, which
+    ranks questions until all vectors of the present one are ready.
     """
 
     status: EmbeddingStatus = "pending"
@@ -52,19 +52,19 @@ class Embedding(BaseModel, frozen=True):
 
     @property
     def space(self) -> str | None:
-        """The digest of the space that holds the current vector; None if there is none."""
+        """The digest of the space that holds the current vector; None without one."""
         return self.place.space if self.place and self.status == "ready" else None
 
     @property
     def searchable_beside(self) -> tuple[str, ...]:
-        """The other spaces in which a search finds the memory: none of a text that the present model can't embed."""
+        """The other spaces in which a search finds the memory: empty for a text that the present model can't embed."""
         return () if self.status == "failed" else self.held
 
 
 class Refreshed(BaseModel, frozen=True):
-    """What understanding a turn again has changed: ids of items that it made, removed, or gave other evidence.
+    """Result of understanding a turn again: ids of items created, removed, or with changed evidence.
 
-    `job_id` and `at` are those of the event. `tokens` is what the language model's answer cost; without `is_answered`
+    `job_id` and `at` are those of the event. `tokens` is the cost of the language model's answer; without `is_answered`
     it was not valid, and nothing has changed.
     """
 
@@ -120,14 +120,14 @@ class CategoryAssignment(BaseModel, frozen=True):
 
 
 class Support(BaseModel, frozen=True):
-    """What one turn contributes to an item.
+    """The contribution of one turn to an item.
 
     `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
-    resource. The latest support gives the item its text. `replaces` names earlier items that no longer hold since
-    then, as a language model has found: each the id of a turn that states it, a slash, and its id without a mode.
-    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is that of
-    the item where a language model has found another register than the turn's; `instead_of` is the text of the item
-    that rules find in the same words, and that does not stand beside it.
+    resource. The latest support gives the item its text. `replaces` names earlier items that are outdated since then,
+    as found by a language model: each the id of a turn that states it, a slash, and its id without a mode.
+    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is the
+    item's if a language model has found another register than the turn's; `instead_of` is the text of the item that
+    rules find in the same words, and that this item replaces.
     """
 
     memory_id: str
@@ -156,10 +156,10 @@ class Item(BaseModel, frozen=True):
     """The fields of an extracted or distilled memory; its turns are the evidence.
 
     `kind` is None for a document segment and a distilled memory. `confidence` is the probability that the evidence says
-    so, `stability` that it still holds, both 0..1. `claim` names what the item is about: a later item of the same claim
-    supersedes it. It held from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation that
-    made it. `supports` are the contributions of its turns, the latest last. `turn_mode` is the mode of its latest turn
-    where that is another one than its own: then no hit of the turn has the item.
+    so, `stability` that it is still valid, both 0..1. `claim` names the item's subject: a later item of the same claim
+    supersedes it. It was valid from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation
+    that made it. `supports` are the contributions of its turns, the latest last. `turn_mode` is the mode of its latest
+    turn if it differs from the item's: then no hit of the turn has the item.
     """
 
     kind: ItemKind | None = None
@@ -229,7 +229,7 @@ class Memory(BaseModel, frozen=True):
 
     @property
     def index_name(self) -> str:
-        """The index partition that holds it: that of its boundary's turns or items, or of those not searchable."""
+        """The index name that holds it: that of its boundary's turns or items, or of their unsearchable parts."""
         name = item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
         return name if self.visibility.searchable else unsearchable_index_name(name)
 
@@ -249,7 +249,7 @@ ReadMemory = Callable[[str], Memory | None]
 
 
 class MemoryExcerpt(BaseModel, frozen=True):
-    """The fields of a record that a map shows; reading them takes a tenth of the time of a whole record."""
+    """The fields of a record shown on a map; reading them takes a tenth of the time of a whole record."""
 
     memory_id: str
     conversation_id: str | None
@@ -264,7 +264,7 @@ def item_index_name(boundary: str) -> str:
 
 
 def unsearchable_index_name(index_name: str) -> str:
-    """Return the index name of memories that no search finds, which are otherwise in this index."""
+    """Return the index name of unsearchable memories, which would otherwise be in this index."""
     return f"{index_name}//unsearchable"
 
 

@@ -24,7 +24,7 @@ GENERAL_DIM = 384
 
 
 class FormerEmbedder(BaseModel, frozen=True):
-    """The embedder that a mode had before its present one: what its vectors and its questions are made with."""
+    """A mode's former embedder: the maker of its existing vectors, and of its questions."""
 
     embedder: str
     embedding_dim: int
@@ -66,8 +66,8 @@ class Mode(ModeFields, frozen=True):
     """A named register with a fixed embedder.
 
     `formerly` holds earlier names. `embedded_since` is the offset of the command that changed the vector space, and
-    `filtered_since` of the one that changed the visibility, so that a redelivered command is carried out again.
-    `former` is the embedder whose vectors are kept beside those of the declared one.
+    `filtered_since` of the one that changed the visibility, so that a redelivered command runs again. `former` is the
+    embedder whose vectors are kept in addition to those of the declared one.
     """
 
     formerly: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Mode(ModeFields, frozen=True):
 
     @property
     def as_former(self) -> FormerEmbedder:
-        """What is remembered of the embedder when another one is declared."""
+        """The embedder's record when another one is declared."""
         return FormerEmbedder.model_validate(self, from_attributes=True)
 
     def decay_of(self, memory_type: MemoryType) -> Decay:
@@ -91,20 +91,20 @@ class Mode(ModeFields, frozen=True):
 
     @property
     def visibility(self) -> Visibility:
-        """What limits the visibility of the mode's memories."""
+        """The filters of all memories of the mode."""
         return Visibility(searchable=self.searchable, private=self.private)
 
 
 GENERAL_MODE = Mode(
     name=GENERAL, embedder=GENERAL, embedding_dim=GENERAL_DIM, description="Everything that belongs to no other mode"
 )
-"""`general` of users that have not declared it, unless the deployment has chosen another embedder for them."""
+"""`general` for users that have not declared it, unless the deployment has chosen another embedder for them."""
 
 
 def general_by(embedder: "EmbedderDescription", former: FormerEmbedder = GENERAL_MODE.as_former) -> Mode:
-    """Return `general` as a deployment gives it to users that declare none, by its own choice of an embedder.
+    """Return `general` as a deployment gives it to users that have not declared it, by its own choice of an embedder.
 
-    Users that have vectors of the `former` one are served by them until all others are made.
+    Users with vectors of the `former` one are served by them until all others are ready.
     """
     chosen = {"embedder": embedder.name, "embedding_dim": embedder.dim, "former": former}
     return GENERAL_MODE.model_copy(update=chosen)
@@ -115,8 +115,8 @@ class ModeDeclarations(BaseModel, frozen=True):
 
     `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
     moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
-    not counted again. `general` is what the deployment gives those that declare none of that name: it is not stored.
-    `forgotten_turns` are those from before the user was forgotten: one that is handled later had a mode that is gone.
+    not counted again. `general` is the deployment's default for that mode: it is not stored. `forgotten_turns` are
+    those from before the user was forgotten: one handled later had a mode that is gone.
     """
 
     modes: tuple[Mode, ...] = ()
@@ -153,9 +153,9 @@ class Fingerprint(BaseModel, frozen=True):
 
     The query prefix is not part of it: it moves queries, not memories. `tokens` names the projection of the token
     vectors and `token_dim` is their dimension, None and 0 for a space without token vectors. `others` names the model
-    of texts that the embedder itself can't read, None if there is none. `files` is the digest of its tokenizer and of
-    weights beside its file; None where these are the ones that the deployment's first vectors were made with.
-    `passages` names the rules by which long texts are cut, None for an embedder that reads each text as one.
+    of texts that the embedder itself can't read, None without one. `files` is the digest of its tokenizer and external
+    weights; None if they equal those of the deployment's first vectors. `passages` names the rules by which long texts
+    are cut, None for an embedder that reads each text as one.
     """
 
     embedder: str
@@ -212,10 +212,10 @@ Pooling = Literal["mean", "cls"]
 
 
 class EmbedderDescription(BaseModel, frozen=True):
-    """What is known of an embedder before its model is loaded. `name` is the one that modes store.
+    """Properties of an embedder known before its model is loaded. `name` is the one that modes store.
 
-    `languages` says what it reads, empty where that is not known; texts are cut to `max_tokens`, None: the tokenizer's
-    own limit; `megabytes` is the size of the model's file, None where that is not known.
+    `languages` are those that it reads, empty if unknown; texts are cut to `max_tokens`, None: the tokenizer's own
+    limit; `megabytes` is the size of the model's file, None if unknown.
     """
 
     name: str

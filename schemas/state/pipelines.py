@@ -1,6 +1,6 @@
-"""Pipelines as a deployment has them: revisions of `memorize`, `retrieve` and `evolve`, on the topic `pipelines`.
+"""A deployment's pipelines: revisions of `memorize`, `retrieve` and `evolve`, on the topic `pipelines`.
 
-A revision holds the whole topology and configuration, so that any of them can be read, compared and restored by itself.
+A revision holds the whole topology and configuration, so that each can be read, compared and restored independently.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ PipelineName = Literal["memorize", "retrieve", "evolve"]
 PIPELINE_NAMES: tuple[PipelineName, ...] = ("memorize", "retrieve", "evolve")
 
 SHIPPED = 0
-"""The number of the revision that is part of the release; a deployment's own begin with 1."""
+"""The number of the release's own revision; a deployment's begin with 1."""
 
 
 class PlacedStep(BaseModel, frozen=True, extra="forbid"):
     """One step in its place. `implementation` is the dotted path of a class of the deployment; None: a built-in step.
 
-    `config` has what differs from the step's defaults.
+    `config` has only values that differ from the step's defaults.
     """
 
     step_id: StepId
@@ -53,7 +53,7 @@ class Topology(BaseModel, frozen=True, extra="forbid"):
         return [*self.memorize, *self.retrieve, *self.evolve]
 
     def find(self, step_id: str) -> PlacedStep | None:
-        """Return a step; None if there is none of this name."""
+        """Return a step; None for an unknown name."""
         return next((step for step in self.steps() if step.step_id == step_id), None)
 
     def with_steps(self, pipeline: str, steps: Iterable[PlacedStep]) -> Self:

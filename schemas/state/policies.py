@@ -10,10 +10,10 @@ from schemas.scopes import ANY_VALUE, Scope, ScopeValue, Selector, class_attribu
 
 Permission = Literal["read", "write", "manage", "operate"]
 """`read`: retrieve, assemble and commands that only read; `write`: turns; `manage`: other commands, and triggers.
-`operate`: the pipelines of the deployment; it counts in a grant for all users, and is in none that does not name it."""
+`operate`: the pipelines of the deployment; only in a grant for all users that names it."""
 
 OPERATOR = "operator"
-"""The principal of the command line and of a keyless gateway on loopback. Without a policy it alone may operate."""
+"""The principal of the command line and of a keyless gateway on loopback. Without a policy only it may operate."""
 
 PERMISSIONS: tuple[Permission, ...] = ("read", "write", "manage")
 

@@ -18,7 +18,7 @@ PRINCIPAL_HEADER = "principal"
 """The header with the sender's principal."""
 
 MAX_PRINCIPAL_CHARS = 80
-"""Characters of a principal that an error repeats: the header may be of any length."""
+"""Maximum characters of a principal repeated in an error: the header may be of any length."""
 
 
 def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
@@ -34,9 +34,9 @@ def require_operating(policy: Policy, principal: str | None) -> None:
 
 
 def require_operator(principal: str | None) -> None:
-    """Raise Rejected, `not_allowed`, unless the sender says that it is the operator: for deployments without a policy.
+    """Raise Rejected, `not_allowed`, unless the sender claims to be the operator: for deployments without a policy.
 
-    A header is no proof, as with a policy: it keeps other clients from operating by mistake, and Kafka's own access
+    A header is not a proof, as with a policy: it keeps other clients from operating by mistake, and Kafka's own access
     control decides about writing commands.
     """
     if principal != OPERATOR:
@@ -52,7 +52,7 @@ def permitted_projects(
 ) -> tuple[str, ...] | None:
     """Return the projects of a scope's boundary in which the principal may do this.
 
-    None: all, also those to come. Grants of single projects never add up to all.
+    None: all, also future ones. Grants of single projects never add up to all.
     """
     return _union(grant.project_id for grant in _grants(policy, principal, act) if grant.covers_boundary(scope))
 

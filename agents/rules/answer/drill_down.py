@@ -39,7 +39,7 @@ PART_SYNONYMS: Mapping[IntentionPart, str] = {
     "blocking_errors": "current blocking error problem",
     "decisions": "decision decided decide",
 }
-"""Words that questions use for the entries of each part; they are matched together with an entry's text."""
+"""Words of questions about the entries of each part; they are matched together with an entry's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def intention_layer(
 ) -> LayerResult:
     """Match the open entries of the intentions, best first, with their part and scope.
 
-    With `read` those that rest on memories which it returns, and on no others.
+    With `read` only those that rest on memories which it returns.
     """
     entries = [
         (scope, part, visible)
@@ -97,7 +97,7 @@ def intention_layer(
 
 
 def _restricted(entry: IntentionEntry, read: ReadMemory) -> IntentionEntry | None:
-    # What the command `set_intention` has set rests on no memory, and matches nothing.
+    # Entries of the command `set_intention` rest on no memory, and match nothing.
     behind = (*entry.memory_ids, *([entry.item_id] if entry.item_id else ()))
     if not behind or any(read(memory_id) is None for memory_id in behind):
         return None
@@ -147,7 +147,7 @@ MAX_QUESTION_CHARS = 2000
 """Characters of the question in the prompt."""
 
 MAX_REASON_CHARS = 200
-"""Characters of a reason that are kept."""
+"""Maximum characters of a stored reason."""
 
 
 class SufficiencyAnswer(BaseModel, frozen=True, extra="ignore"):
@@ -170,7 +170,7 @@ class Layers(NamedTuple):
 
     @property
     def depths(self) -> set[Depth]:
-        """The layers that have something to show; a category without a summary only has a name."""
+        """The layers with content to show; a category without a summary only has a name."""
         layers: list[tuple[Depth, bool]] = [
             ("intention", self.intention is not None),
             ("categories", any(category["summary"] for category in self.categories)),
@@ -178,7 +178,7 @@ class Layers(NamedTuple):
         return {depth for depth, is_there in layers if is_there}
 
     def are_those_of(self, result: RetrieveResult) -> bool:
-        """True if an answer shows the same, as far as it shows layers."""
+        """True if both show the same layers in an answer."""
         shows_categories = result.diagnostics.get("depth") != "intention"
         same_categories = not shows_categories or list(self.categories) == result.categories
         return self.intention == result.intention and same_categories
@@ -193,7 +193,7 @@ class JudgedDepth(NamedTuple):
     layers: Layers
 
     def noted(self, result: RetrieveResult, *, explain: bool) -> RetrieveResult:
-        """Return the result with the model's profile, and its reason unless that may be about what is gone."""
+        """Return the result with the model's profile, and its reason unless that may be about forgotten data."""
         reason = {"sufficiency_reason": self.reason} if explain and self.layers.are_those_of(result) else {}
         diagnostics = {**result.diagnostics, "sufficiency_by": self.profile, **reason}
         return result.model_copy(update={"diagnostics": diagnostics})
@@ -216,7 +216,7 @@ def build_sufficiency_prompt(template: Template, layers: Layers) -> Prompt:
 
 
 def read_depth(answer: SufficiencyAnswer, layers: Layers) -> Depth | None:
-    """Return the depth in an answer; None if it names a layer that it was not shown."""
+    """Return the depth in an answer; None if it names a layer that was not shown."""
     if answer.sufficient == "none":
         return "items"
     return answer.sufficient if answer.sufficient in layers.depths else None

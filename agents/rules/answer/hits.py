@@ -82,14 +82,14 @@ def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
 
 
 MAX_SHOWN_PASSAGES = 3
-"""Passages that a hit shows."""
+"""Maximum passages of a hit."""
 
 PartScores = Mapping[int, float]
 """The scores of passages by their number in the text."""
 
 
 def part_scores(nearest_of: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[str, PartScores]:
-    """Return the scores of the passages of these memories; a memory that was not compared has none."""
+    """Return the scores of the passages of these memories; empty for a memory that was not compared."""
     wanted = frozenset(memory_ids)
     scores: dict[str, dict[int, float]] = {}
     for nearest in nearest_of:
@@ -125,10 +125,10 @@ def best_passages(
     """Return the best passages, best first, ties in the order of the text.
 
     The score is the mean of the cosine, the late interaction score and the share of the question's words, each in 0..1.
-    Late interaction reads the nearest passages alone: the others count as the worst of these.
+    Late interaction reads only the nearest passages: the others count as the worst of these.
     """
     unread = min(maxsims.values(), default=0.0)
-    # The texts of a turn's resources are compared as a further passage, which no offset names.
+    # The texts of a turn's resources are compared as a further passage, which has no offset.
     parts = range(len(spans))
     kinds: list[Sequence[float]] = [covered.tolist()]
     if cosines:

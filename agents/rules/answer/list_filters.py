@@ -49,7 +49,7 @@ class ListPart:
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """The filters of one request. `needle` is `contains` without letter case, None if there is none."""
+    """The filters of one request. `needle` is `contains` without letter case, None without it."""
 
     request: ListRequest
     parts: Sequence[ListPart]
@@ -87,12 +87,12 @@ class ListFilter:
 def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryColumns) -> ListFilter:
     """Return the filters of a request; `turns` are the columns of the boundary's turns.
 
-    As in an answer, extracted items are listed where the types leave turns out; unlike there, what is not searchable is
+    As in an answer, extracted items are listed where the types leave turns out; unlike there, unsearchable memories are
     listed, too. Raises Rejected for an undeclared mode and for an empty list of modes.
     """
     where = replace(where_of(request), modes=_modes(request, declared))
     searched = select_indexes(request, turns)
-    # What is not searchable, beside what is searched; no window has such a turn.
+    # Unsearchable memories, in addition to searchable ones; no window has such a turn.
     types = next((index.types for index in searched if index.within is None), ())
     names = (request.scope.boundary, *(index.index_name for index in searched if index.within is None))
     unsearchable = (
@@ -143,7 +143,7 @@ class _Rows(NamedTuple):
 
 
 class ListedGroups:
-    """Conversations or projects, by place. The key of a group orders those of the same time."""
+    """Conversations or projects, by position. The key of a group orders those of the same time."""
 
     def __init__(self, turns: MemoryColumns, parts: Sequence[Selected], *, by_conversation: bool) -> None:
         """`turns` are the columns of the boundary's searchable turns; only turns have conversations."""
@@ -187,13 +187,13 @@ class ListedGroups:
         return _Rows(groups, selected.times_ms, np.array(mode_of, np.int64)[kinds], conversations, speaking)
 
     def key_of(self, place: int) -> str:
-        """Return the key of the group at a place."""
+        """Return the key of the group at a position."""
         group = int(self._rows.groups[self._starts[place]])
-        # Cursors have it: its spelling must not change.
+        # It is part of cursors: its spelling must not change.
         return json.dumps(self._names[group] if self._by_conversation else self._scopes[group], ensure_ascii=False)
 
     def build(self, place: int) -> ListedConversation | ListedProject:
-        """Return the group at a place."""
+        """Return the group at a position."""
         rows = self._rows.at(slice(self._starts[place], self._ends[place]))
         group = int(rows.groups[0])
         first, last = (iso(moment_of(int(time))) for time in (rows.times_ms[0], rows.times_ms[-1]))
@@ -217,7 +217,7 @@ class ListedGroups:
 
 
 def _renumbered(indexes: IntArray, here: Iterable[_Value], numbers: dict[_Value, int]) -> IntArray:
-    """Return indexes into the values `here` as those of `numbers`, which gets the new values; `MISSING` stays."""
+    """Return indexes into the values `here` for those of `numbers`; new values are added; `MISSING` stays."""
     # The last one is found by `MISSING`, which is -1.
     of = np.array([*(numbers.setdefault(value, len(numbers)) for value in here), MISSING], np.int64)
     return of[indexes]

@@ -1,10 +1,10 @@
 """The order of a list, its pages and their cursors. Pure.
 
 Items are ordered by time and, within the same time, by a key; the newest first is the exact reverse of the oldest
-first. Columns have milliseconds: items of the same millisecond are given together, to be ordered by their records.
+first. Columns have milliseconds: items of the same millisecond are returned together, to be ordered by their records.
 
 A cursor is opaque and belongs to its request: it has a digest of everything that decides the items and their order. It
-names nothing but a position in that list: a forged one opens nothing.
+only names a position in that list: a forged one opens nothing.
 """
 
 import base64
@@ -22,23 +22,23 @@ from schemas.failures import Rejected
 from schemas.messages.lists import ListRequest
 
 MAX_CURSOR_CHARS = 65_536
-"""Characters of a cursor: those of a conversation's id and of a scope with many fields, escaped, are fewer."""
+"""Maximum characters of a cursor: those of a conversation's id and of a scope with many fields, escaped, are fewer."""
 
 Integer = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 
 class Position(NamedTuple):
-    """The place of an item: microseconds since the epoch, and what orders items of the same time."""
+    """The position of an item: microseconds since the epoch, and the order of items of the same time."""
 
     time_us: int
     key: str
 
 
 class Beginning(NamedTuple):
-    """What was there when paging began.
+    """The state when paging began.
 
     Turns with an offset above `began` were written later. `changes` counts the writes to the columns until then, of
-    turns and of items, and then of those that are not searchable.
+    turns and of items, and then of unsearchable ones.
     """
 
     began: int
@@ -46,10 +46,10 @@ class Beginning(NamedTuple):
 
 
 class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
-    """The last item of a page, and what was there when paging began.
+    """The last item of a page, and the state when paging began.
 
-    `began` and `changes` are those of `Beginning`. `total` is the number of all items where counting them again would
-    read every text, else None.
+    `began` and `changes` are those of `Beginning`. `total` is the number of all items if counting them again would read
+    every text, else None.
     """
 
     request: str
@@ -61,17 +61,17 @@ class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     @property
     def beginning(self) -> Beginning:
-        """What was there."""
+        """The state when paging began."""
         return Beginning(self.began, self.changes)
 
     @property
     def position(self) -> Position:
-        """The place of the last item."""
+        """The position of the last item."""
         return Position(self.time_us, self.key)
 
 
 def request_digest(request: ListRequest) -> str:
-    """Return the digest of all that decides which items a list has, and their order."""
+    """Return the digest of everything that decides the items of a list, and their order."""
     asked = request.model_dump_json(exclude={"limit", "cursor", "read_after"})
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -89,7 +89,7 @@ def decode_cursor(request: ListRequest) -> Cursor | None:
     try:
         cursor = Cursor.model_validate_json(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
     except (ValueError, ValidationError):
-        message = "this is no cursor; give `next` of the page before, or null"
+        message = "not a cursor; give `next` of the page before, or null"
         raise Rejected("invalid_value", message, "cursor") from None
     if cursor.request != request_digest(request):
         message = "this cursor is of another request; repeat the request of the page before, or leave the cursor out"
@@ -98,8 +98,8 @@ def decode_cursor(request: ListRequest) -> Cursor | None:
 
 
 MAX_TIED_ITEMS = 1000
-"""Items of the same millisecond that are ordered by their exact times, as that reads them all: 10 ms. More than that
-were given one time, as by an import, and are ordered by their keys."""
+"""Maximum items of the same millisecond ordered by their exact times, which means reading them all: 10 ms. More than
+that were given one time, as by an import, and are ordered by their keys."""
 
 
 class OrderedItem(NamedTuple):
@@ -111,14 +111,14 @@ class OrderedItem(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """The place of the item, as far as columns know it."""
+        """The item's position as known from columns."""
         return Position(self.time_ms * 1000, self.key)
 
 
 class Window(NamedTuple):
-    """Items that follow one another, in no order within a millisecond; the next window begins at the place `end`.
+    """Consecutive items, unordered within a millisecond; the next window begins at the position `end`.
 
-    `reached` is the position of the last one if the window ends within a millisecond. `by_key`: no exact times count.
+    `reached` is the position of the last one if the window ends within a millisecond. `by_key`: ignore exact times.
     """
 
     items: list[OrderedItem]
@@ -127,7 +127,7 @@ class Window(NamedTuple):
     by_key: bool = False
 
     def inexact_ms(self, behind: Position | None) -> set[int]:
-        """Return the milliseconds in which exact times decide: of several items, or of one beside a position."""
+        """Return the milliseconds in which exact times decide: of several items, or of one next to a position."""
         if self.by_key:
             return set()
         several = {item.time_ms for item, other in pairwise(self.items) if item.time_ms == other.time_ms}
@@ -163,11 +163,11 @@ class ListedOrder:
         return (self.key_of(index) for index in self.indexes[first:].tolist())
 
     def start(self, position: Position | None) -> int:
-        """Return the first place that may come after a position: that of its millisecond."""
+        """Return the first place that may follow a position: that of its millisecond."""
         return 0 if position is None else int(np.searchsorted(self.signed_ms, self._signed(position), "left"))
 
     def is_after(self, item: Position, position: Position | None) -> bool:
-        """True if an item comes after a position."""
+        """True if an item follows a position."""
         return position is None or (item < position if self.newest else item > position)
 
     def suffices(self, places: Sequence[int], scanned: int, position: Position | None, wanted: int) -> bool:

@@ -1,7 +1,7 @@
 """Rerank the best hits by a language model or by a cross-encoder. Pure.
 
-No hit is added or lost. Hits that a language model's answer leaves out, and those that a cross-encoder did not read,
-follow in their former order; the latter keep their scores. An answer may contain anything.
+No hit is added or lost. Hits missing in a language model's answer, and those that a cross-encoder did not read, follow
+in their former order; the latter keep their scores. An answer may contain anything.
 """
 
 import json
@@ -19,13 +19,13 @@ from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.models.language import Prompt
 
 MAX_SHOWN_CHARS = 600
-"""Characters of each memory in the prompt: some 150 tokens."""
+"""Characters of each memory in the prompt: about 150 tokens."""
 
 MAX_QUESTION_CHARS = 2000
 """Characters of the question in the prompt."""
 
 MAX_REASON_CHARS = 200
-"""Characters of a reason that are kept."""
+"""Maximum characters of a stored reason."""
 
 
 class RankedCandidate(BaseModel, frozen=True, extra="ignore"):
@@ -98,7 +98,7 @@ def read_order(answer: RerankAnswer, hits: Sequence[Hit], profile: str) -> Ranke
 def arrange(result: RetrieveResult, order: HitOrder | None, request: RetrieveRequest) -> RetrieveResult:
     """Return the result of a widened search as the request asked for it, in a model's order if there is one."""
     arranged = result.hits if order is None else order.arranged(result.hits)
-    # An order may come with other scores.
+    # An order may change the scores.
     hits = [hit for hit in arranged if hit.score >= request.min_score][: request.top_k]
     if order is None:
         return result.model_copy(update={"hits": hits})
@@ -108,7 +108,7 @@ def arrange(result: RetrieveResult, order: HitOrder | None, request: RetrieveReq
 
 
 def _text_about(hit: Hit) -> str:
-    """Return the text of a hit; of a long one as many of its best passages as there is room for, in their order."""
+    """Return the text of a hit; for a long one as many of its best passages as fit, in their order."""
     if not hit.passages:
         return hit.text
     chosen: list[Passage] = []
@@ -124,10 +124,10 @@ def _text_about(hit: Hit) -> str:
 
 
 MAX_READ_HITS = 30
-"""Hits that are read: a passage takes some 10 ms of a core."""
+"""Number of hits read: a passage takes about 10 ms of a core."""
 
 MAX_READ_CHARS = 480
-"""Characters of a text without passages: as long as a text that is not cut."""
+"""Characters read of a text without passages: as long as an uncut text."""
 
 READ_WEIGHT, READ_ZERO = 0.15, -8.6
 """The log-odds of a hit change by `READ_WEIGHT` x (the cross-encoder's - `READ_ZERO`).
@@ -140,11 +140,11 @@ CONTRIBUTION = "its reading with the question"
 """The name of the change among a hit's contributions."""
 
 READER_NAME = "local"
-"""The value of a request's `rerank`, and what `reranked_by` says."""
+"""The value of a request's `rerank`, and of `reranked_by`."""
 
 
 def text_to_read(hit: Hit) -> str:
-    """Return a speaker with the best passage, of a text without passages with its first characters."""
+    """Return a speaker with the best passage, or the first characters of a text without passages."""
     start, end = (hit.passages[0].start, hit.passages[0].end) if hit.passages else (0, MAX_READ_CHARS)
     said = hit.text[start:end]
     return f"{hit.speaker}: {said}" if hit.speaker else said
@@ -152,13 +152,13 @@ def text_to_read(hit: Hit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadHits:
-    """What the cross-encoder says of hits, by memory id. Implements `agents.rules.answer.reranking.HitOrder`."""
+    """A cross-encoder's log-odds of hits, by memory id. Implements `agents.rules.answer.reranking.HitOrder`."""
 
     log_odds: Mapping[str, float]
     profile: str = READER_NAME
 
     def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return hits by the sum of both log-odds, ties in their order; hits that were not read follow in theirs."""
+        """Return hits by the sum of both log-odds, ties in their order; unread hits follow in theirs."""
         changes = {
             hit.memory_id: READ_WEIGHT * (self.log_odds[hit.memory_id] - READ_ZERO)
             for hit in hits
@@ -180,5 +180,5 @@ class ReadHits:
         return [*rescored, *others]
 
     def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:  # noqa: ARG002 - as a language model's order
-        """Return none: it gives numbers only."""
+        """Return an empty mapping: it gives only numbers."""
         return {}

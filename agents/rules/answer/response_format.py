@@ -1,4 +1,4 @@
-"""The form that a request wants for a model's answer: check its JSON Schema, read the answer by it. Pure.
+"""The requested form of a model's answer: check its JSON Schema, and read the answer by it. Pure.
 
 A schema comes from a caller, and an answer from a model: both may be anything. Guaranteed: nothing is fetched, patterns
 take time linear in the text, and schemas and the steps of a check have limits.
@@ -18,10 +18,10 @@ MAX_CHECKS = 100_000
 """Keywords that are applied to parts of one answer; a schema may multiply them without limit."""
 
 MAX_SCHEMA_PARTS, MAX_PATTERNS = 5000, 50
-"""Values in a schema: some 0.3 s of a check of it; and patterns, which may take 40 ms each."""
+"""Maximum values in a schema: about 0.3 s of checking; and maximum patterns, which may take 40 ms each."""
 
 MAX_PROBLEM_CHARS = 300
-"""Characters of a problem: it repeats the value."""
+"""Maximum characters of a problem: it repeats the value."""
 
 MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose keys are names, not keywords."""
@@ -29,16 +29,16 @@ MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 TEXT_KEYWORDS = frozenset({"$ref", "pattern"})
 
 REFUSED_KEYWORDS = frozenset({"patternProperties", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"})
-"""Keywords that no provider knows, and whose checks could not be bounded."""
+"""Keywords that no provider supports, and whose checks could not be bounded."""
 
 CODE_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-"""What models write around JSON that they were asked for in words."""
+"""Markers that models write around requested JSON."""
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the reason, for a schema by which no answer can be checked."""
+    """Raise ValueError, with the reason, for an unusable schema."""
     # Takes 0.1 s, and few requests have a schema.
     from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]  # noqa: PLC0415
     from referencing import Registry, Resource  # noqa: PLC0415 - comes with it
@@ -64,7 +64,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def read_answer(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the JSON value of an answer that satisfies a schema. Raises ValueError with what is wrong."""
+    """Return the JSON value of an answer that satisfies a schema. Raises ValueError with the problem."""
     from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]  # noqa: PLC0415
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ def _check_size(schema: Mapping[str, Any]) -> None:
 
 
 class _Keywords:
-    """What the keywords of a schema refer to. Raises ValueError."""
+    """Collects the references of a schema. Raises ValueError."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.references: set[str] = set()
@@ -126,8 +126,8 @@ class _Keywords:
 
     def _take_text(self, keyword: str, value: Any) -> None:
         if not isinstance(value, str):
-            # Within a keyword that no draft knows it was not checked, and a `$ref` may lead there.
-            raise ValueError(f"{keyword!r} is no text")  # noqa: TRY004 - what callers expect
+            # Within an unknown keyword it was not checked, and a `$ref` may lead there.
+            raise ValueError(f"{keyword!r} is not a text")  # noqa: TRY004 - what callers expect
         if keyword == "$ref":
             if not value.startswith("#"):
                 raise ValueError("a `$ref` refers to a part of the same schema, such as #/$defs/name")
@@ -164,13 +164,13 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
     keywords = {**Draft202012Validator.VALIDATORS, "pattern": pattern}
     bounded = validators.extend(Draft202012Validator, {name: counted(check) for name, check in keywords.items()})
-    # An empty registry: the usual one fetches what a schema refers to.
+    # An empty registry: the default one fetches references.
     return bounded(schema, registry=Registry())
 
 
 @lru_cache(4 * MAX_PATTERNS)
 def _compiled(pattern: str) -> SchemaValidator:
-    """Return what checks a text by a pattern, in linear time: Python's own can take hours for a short text."""
+    """Return a linear-time matcher of a pattern: Python's own can take hours for a short text."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError:
@@ -185,4 +185,4 @@ def _finite(digits: str) -> float:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -71,7 +71,7 @@ MIN_ITEM_COVERAGE = 0.2
 """Minimum term coverage of a matching item: one rare word in five. Chosen by reading, on our own chats."""
 
 MAX_ITEMS_PER_HIT = 8
-"""Best items of one hit; a long page has many segments."""
+"""Maximum items of one hit; a long page has many segments."""
 
 
 def match_items(items: Iterable[Memory], request: RetrieveRequest, coverage: TermCoverage) -> tuple[ItemInside, ...]:
@@ -119,7 +119,7 @@ ANSWER_LABELS: Mapping[str, frozenset[str]] = {
 
 
 class Match(NamedTuple):
-    """A matching entry: its place in the layer, the question's terms in it, and their coverage."""
+    """A matching entry: its position in the layer, the question's terms in it, and their coverage."""
 
     place: int
     terms: TermIndexes

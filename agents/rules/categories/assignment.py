@@ -48,10 +48,10 @@ MIN_CATEGORY_CONFIDENCE = 0.5
 """The confidence from which a category is assigned."""
 
 MAX_CATEGORIES_PER_ITEM = 4
-"""Categories of one item: an item that fits more says little about each."""
+"""Maximum categories of one item: an item that fits more says little about each."""
 
 MAX_PHRASES = 8
-"""Phrases of a description that are embedded one by one, besides the whole description."""
+"""Maximum phrases of a description that are embedded one by one, besides the whole description."""
 
 _PHRASE_SEPARATOR = re.compile(r"[,;:.!?\n()•/]|\s(?:and|or|und|oder|y|o|et|ou|e)\s")
 

@@ -20,8 +20,8 @@ from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Memory, ReadMemory
 
 MAX_CATEGORIES_PER_SCOPE = 256
-"""Categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are one record
-of the table, which must stay below Kafka's record size."""
+"""Maximum categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are
+one record of the table, which must stay below Kafka's record size."""
 
 
 MAX_FORMER_NAMES = 32
@@ -47,7 +47,7 @@ def declare_category(taxonomy: Taxonomy, name: str, description: str, offset: in
 
 
 def rename_category(taxonomy: Taxonomy, name: str, new_name: str, offset: int) -> tuple[Taxonomy, Category]:
-    """Rename a category, which is the user's own from then on; the same command again changes nothing.
+    """Rename a category, which becomes the user's own; the same command again changes nothing.
 
     Raises Rejected, `not_found` or `conflict`.
     """
@@ -69,9 +69,9 @@ def rename_category(taxonomy: Taxonomy, name: str, new_name: str, offset: int) -
 
 
 def delete_category(taxonomy: Taxonomy, name: str, offset: int) -> tuple[Taxonomy, Category]:
-    """Delete a category of the user or of the deployment in this scope; returns what it was.
+    """Delete a category of the user or of the deployment in this scope; return its former state.
 
-    A redelivered command, known by its offset, finds nothing left and changes nothing. Raises Rejected, `not_found`.
+    A redelivered command, found by its offset, finds nothing left and changes nothing. Raises Rejected, `not_found`.
     """
     category = taxonomy.find(name)
     if category is not None:
@@ -82,14 +82,14 @@ def delete_category(taxonomy: Taxonomy, name: str, offset: int) -> tuple[Taxonom
 
 
 def forget_categories(taxonomy: Taxonomy, offset: int) -> Taxonomy:
-    """Keep only what commands after this offset have declared or deleted."""
+    """Keep only declarations and deletions by commands after this offset."""
     later = {category.name: category for category in taxonomy.all() if category.declared and category.since > offset}
     deleted = {name: at for name, at in taxonomy.deleted.items() if at > offset}
     return Taxonomy(categories=later, deleted=deleted)
 
 
 def unknown_category_error() -> Rejected:
-    """Return the error for a name that the scope does not have."""
+    """Return the error for a name that is unknown in the scope."""
     return Rejected("not_found", "this scope has no category of that name", "arguments.name")
 
 
@@ -109,14 +109,14 @@ def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str])
 
 
 MAX_ANCHORS = 8
-"""Anchors of a category: few enough to read at a glance."""
+"""Number of anchors of a category: few enough to read at a glance."""
 
 MIN_CHANGES, MIN_CHANGED_SHARE = 3, 0.2
 """Growth or shrinkage, as a number and as a share of the size then, that makes a summary outdated. After fewer changes
 a new summary says the same in other words."""
 
 MAX_SUMMARY_CHARS = 600
-"""Characters of a summary: some 150 tokens, affordable in a context for each of a few categories."""
+"""Maximum characters of a summary: about 150 tokens, affordable in a context for each of a few categories."""
 
 MMR_LAMBDA = 0.7
 """The weight of similarity to the centroid against similarity to chosen anchors: the middle of what Carbonell and
@@ -124,7 +124,7 @@ Goldstein call best for a summary (0.3 to 0.7 for variety, above for relevance).
 
 
 def is_summary_due(category: Category, size: int) -> bool:
-    """True if the summary must be made again, as the category now has `size` members."""
+    """True if the summary must be rebuilt, as the category now has `size` members."""
     if size == 0 or not category.anchors:
         return size > 0 or category.size > 0 or len(category.anchors) > 0
     return abs(size - category.size) >= max(MIN_CHANGES, MIN_CHANGED_SHARE * category.size)
@@ -148,7 +148,7 @@ def select_anchors(vectors: Matrix, limit: int = MAX_ANCHORS) -> list[int]:
 
 
 def summary_of(texts: Iterable[str]) -> str | None:
-    """Join the texts that fit into `MAX_SUMMARY_CHARS`, one a line; None if there are none.
+    """Join the texts that fit into `MAX_SUMMARY_CHARS`, one a line; None without any.
 
     A first text that is too long is truncated.
     """
@@ -200,7 +200,7 @@ MAX_SHOWN_ITEMS = 100
 
 
 def build_category_view(category: Category, size: int) -> dict[str, Any]:
-    """Return what every command shows of a category."""
+    """Return the fields of a category shown by every command."""
     return {
         "name": category.name,
         "description": category.description,

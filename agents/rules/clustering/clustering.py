@@ -48,7 +48,7 @@ KMEANS_ITERATIONS = 4
 """For k-means of one cut, and for the principal direction: few vectors change sides after that."""
 
 CUT_SAMPLE_SIZE = 512
-"""Vectors to find the cut with: of more, every n-th."""
+"""Maximum vectors to find the cut with: of more, every n-th."""
 
 MIN_SIDE_SHARE = 1 / 8
 """Minimum share of a side: below, an outlier was cut off, and the depth would grow with the number of outliers."""

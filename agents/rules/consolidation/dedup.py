@@ -37,7 +37,7 @@ IRREGULAR_CONTRACTIONS: Mapping[str, tuple[str, ...]] = {
 """Contractions without a word before the ending."""
 
 MIN_COMPARED_WORDS = 3
-"""Words left after normalisation; shorter texts are equal by chance."""
+"""Minimum words after normalisation; shorter texts are equal by chance."""
 
 
 class DedupEntry(NamedTuple):

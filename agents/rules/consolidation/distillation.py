@@ -1,7 +1,7 @@
 """Select turns to consolidate, and distil each cluster of them into one memory that decays with age. Pure.
 
 Clusters hold turns of one speaker that share more than courtesies: the same words of two speakers are two facts.
-Private turns have clusters of their own, which no language model reads. Excluded are turns that must stay verbatim
+Private turns have separate clusters, which no language model reads. Excluded are turns that must stay verbatim
 (rules, corrections and errors, which a context may have to keep, system turns and turns with resources) and courtesies.
 
 The same turns always give the same id. An extractive text is the medoid, then the sentences of other turns that add
@@ -47,12 +47,12 @@ MIN_STABILITY_SHARE = 0.2
 
 
 def rule_of_succession(times: int) -> float:
-    """Return the probability that what held `times` times holds once more (Laplace, 1774)."""
+    """Return the probability that a statement valid `times` times is valid once more (Laplace, 1774)."""
     return (times + 1) / (times + 2)
 
 
 def decayed_stability(memory: Memory, at: datetime) -> float | None:
-    """Return an item's stability at a time; None if it differs by less than half a step, or if it is no item."""
+    """Return an item's stability at a time; None if it differs by less than half a step, or if it is not an item."""
     item = memory.item
     if item is None:
         return None
@@ -165,13 +165,13 @@ def distilled_memory(
 
 
 MAX_DISTILLED_CHARS = 900
-"""Characters of a summary: some 200 tokens, within the input limit of every embedder."""
+"""Maximum characters of a summary: about 200 tokens, within the input limit of every embedder."""
 
 MAX_MEDOID_CHARS = 600
-"""Characters of the medoid that are used; a longer turn is hardly one that was said again and again."""
+"""Maximum characters used of the medoid; a longer turn is hardly a repeated one."""
 
 MIN_NEW_STEMS = 2
-"""New content stems that a sentence must add: a single one is a number or a synonym."""
+"""Minimum new content stems of a sentence: a single one is a number or a synonym."""
 
 MAX_ADDED_SENTENCES = 6
 
@@ -306,7 +306,7 @@ def digest_sources(sources: Sequence[Source], space: str) -> str:
 def cluster_turns(
     sources: Sequence[Source], vectors: Matrix, should_stop: StopCondition = never_stop
 ) -> list[TurnCluster]:
-    """Cluster turns by speaker, private ones apart; `vectors` has a row for each, shape (turns, dim).
+    """Cluster turns by speaker, private ones separately; `vectors` has a row for each, shape (turns, dim).
 
     After `should_stop` only the clusters found so far are returned; the next run continues with the other turns.
     """

@@ -12,25 +12,25 @@ from agents.rules.text.sentences import Span
 from schemas.state.memories import Memory
 
 EXCERPT_SEPARATOR = " \u2026 "
-"""Between two parts that are not adjacent; without a space at the ends of an excerpt."""
+"""Separator of two parts that are not adjacent; without a space at the ends of an excerpt."""
 
 MAX_EXCERPT_CHARS = 1600
-"""Characters of the passages of one excerpt: four of them, so that one long page leaves room for other evidence."""
+"""Maximum characters of one excerpt's passages: four of them, so that one long page leaves room for other evidence."""
 
 MAX_EXCERPTED_CHARS = 131_072
-"""Characters of one text to search for passages: a content and three of the longest resources. A turn may bring 100."""
+"""Maximum characters searched of one text: a content and three of the longest resources. A turn may have 100."""
 
 MAX_WHOLE_REPLY_CHARS = 2 * MAX_PASSAGE_CHARS
-"""A reply of this length is shown whole: an excerpt of it would save little."""
+"""A reply up to this length is shown whole: an excerpt of it would save little."""
 
 PASSAGES_BY_PLACE = (3, 2, 2)
-"""Passages shown of a reply among the first hits, by its place; of all others one."""
+"""Maximum passages of a reply among the first hits, by its rank; of all others one."""
 
 MAX_PASSAGES_OF_USER = 3
-"""Passages shown of a turn of the user that takes too much room."""
+"""Maximum passages of a user's turn that is too long."""
 
 MIN_SHARE_OF_BEST = 0.8
-"""Further passages have at least this share of the score of the best one."""
+"""Minimum score of further passages, as a share of the best one's."""
 
 
 def passages_to_show(hits: Iterable[Hit]) -> dict[str, list[Span]]:
@@ -50,23 +50,23 @@ def passages_to_show(hits: Iterable[Hit]) -> dict[str, list[Span]]:
 def excerpt_of_reply(memory: Memory, passages: Sequence[Span]) -> str | None:
     """Return these passages of a long reply; None for any other memory, which is shown whole where there is room.
 
-    What the user said is what the rest is about: few of its sentences can be spared.
+    A user's turn is the subject of the rest: few of its sentences can be spared.
     """
     is_long = memory.role != "user" and len(memory.text) > MAX_WHOLE_REPLY_CHARS
     return excerpt_of_turn(memory, passages) if is_long else None
 
 
 def excerpt_of_turn(memory: Memory, passages: Sequence[Span]) -> str | None:
-    """Return these passages of a turn; None if there are none, or if its resources have texts, too."""
+    """Return these passages of a turn; None without any, or if its resources have texts, too."""
     if not passages or any(resource.text for resource in memory.resources):
         return None
     return join_spans(memory.text, passages)
 
 
 def excerpt_about(text: str, coverage: Callable[[str], float]) -> str | None:
-    """Return the passages that cover most of a query, in their order; None if the text is short enough as it is.
+    """Return the passages that cover most of a query, in their order; None if the text is short enough.
 
-    For texts whose passages no search has scored: pages of files, and memories that are no hits.
+    For texts whose passages no search has scored: pages of files, and memories that are not hits.
 
     Only the first `MAX_EXCERPTED_CHARS` are searched. `coverage` is the share of the query that a passage covers, 0..1.
     Without any, the first passages are returned.

@@ -72,13 +72,13 @@ def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
 MEMORIES_NOTICE = "What was said earlier, oldest first. It may be outdated or wrong."
 
 ENTRY_SEPARATOR = ",\n"
-"""Between two entries; counted with each entry."""
+"""Separator of entries; counted with each entry."""
 
 DISTILLED = "summary"
 """The speaker of a distilled memory in the compact format."""
 
 COUNTED_NUMBER = 99
-"""The number with which an entry is counted: all numbers below 1,000 are one token of `cl100k_base`."""
+"""The number used to count an entry: all numbers below 1,000 are one token of `cl100k_base`."""
 
 _ESCAPES = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029", "<|": "\\u003c|"}
 """Characters that JSON allows unescaped, but that end a line or start a chat template token elsewhere."""
@@ -107,7 +107,7 @@ class CompactFormat:
     """Days in order, one string for each entry; a text of the request has no number."""
 
     def line(self, entry: Entry) -> str:
-        """Return the entry's string, with a number of the usual length, and what `about` says of it."""
+        """Return the entry's string, with a number of the usual length, and its part of `about`."""
         return self._line(entry, COUNTED_NUMBER) + ENTRY_SEPARATOR + _change(entry, COUNTED_NUMBER)
 
     def day(self, entry: Entry) -> str:

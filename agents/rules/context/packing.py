@@ -44,7 +44,7 @@ class ContextPacker:
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
     def section(self, name: Section, room: int, *, contiguous: bool = False) -> "SectionFilling":
-        """Begin to fill a section with what fits into `room`."""
+        """Start filling a section with memories that fit into `room`."""
         return SectionFilling(self, name, min(room, self.left), contiguous=contiguous)
 
     def offer(self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False) -> None:
@@ -151,7 +151,7 @@ class SectionFilling:
 
     @property
     def reach(self) -> int:
-        """The tokens above which a memory is skipped, whatever it says."""
+        """Tokens above which a memory is skipped, regardless of its content."""
         return self._room if self._contiguous else self._left
 
     def offer(self, sized: SizedEntry) -> bool:

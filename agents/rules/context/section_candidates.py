@@ -31,7 +31,7 @@ NEIGHBOUR_WEIGHT = 0.3
 """Share of the way to a better neighbour's log-odds."""
 
 LENGTH_EXPONENT = 0.25
-"""Exponent of the tokens by which a probability is divided; 1 would be worth per token, and prefers mere courtesies."""
+"""Exponent of the tokens by which a probability is divided; 1 would be value per token, and prefers mere courtesies."""
 
 ENTRY_TOKENS, TOKENS_PER_TERM = 15.0, 1.3
 """Estimated tokens of an entry: around its text, and for each term of it."""
@@ -61,7 +61,7 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
 
 _EXPLORING = SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION
 _PURPOSES: frozenset[InteractionMode] = frozenset({"TASK", "DEBUGGING", "LEARNING"})
-"""A turn said for one of these purposes explores nothing, even if it says what is not known or decided."""
+"""A turn said for one of these purposes never counts as exploration, even if it says that something is unknown."""
 
 _OF_TEXTS = SentenceLabel.CODE | SentenceLabel.ERROR | SentenceLabel.COURTESY | SentenceLabel.FOREIGN
 _OF_TEXTS |= SentenceLabel.NUMBER | SentenceLabel.DATE | SentenceLabel.TIME | SentenceLabel.DURATION
@@ -73,12 +73,12 @@ MIN_PREVAILING_SHARE = 0.5
 
 
 MIN_DROPPED_CONFIDENCE = 0.85
-"""Minimum confidence that a turn was said in a mode for it to be dropped as such. What is dropped can't answer: of the
-answers from 0.7 on, which decide a budget, one in seven is wrong, of these one in twenty."""
+"""Minimum confidence that a turn was said in a mode for it to be dropped as such. A dropped turn can't answer: of the
+classifications from 0.7 on, which decide a budget, one in seven is wrong, of these one in twenty."""
 
 
 def is_dropped(table: ModeTable, labels: int, interaction: Interaction | None, *, in_window: bool = False) -> bool:
-    """Return whether a mode drops memories of this kind; it keeps what is to be kept too, and rules of the user.
+    """Return whether a mode drops memories of this kind; it keeps wanted kinds, and rules of the user.
 
     `labels` are flags of `SentenceLabel`; `in_window`: among the last turns of the request's conversation.
     """
@@ -98,9 +98,9 @@ def is_dropped(table: ModeTable, labels: int, interaction: Interaction | None, *
 
 
 def prevailing_labels(text: str, labels: int, unwanted: SentenceLabel) -> int:
-    """Return the labels of a text without those unwanted ones that hold for a lesser part of it.
+    """Return the labels of a text without unwanted ones that apply only to a minor part of it.
 
-    A text that is cut into passages has parts of many kinds; its role is the only kind of all of it.
+    A text that is cut into passages has parts of many kinds; only its role is a kind of the whole.
     """
     of_sentences = unwanted & ~_OF_TEXTS & ~SentenceLabel.TOOL
     if len(text) > MAX_UNCUT_CHARS:
@@ -113,13 +113,13 @@ def prevailing_labels(text: str, labels: int, unwanted: SentenceLabel) -> int:
 
 
 MAX_RELATED_HITS = 20
-"""Best hits that may stand in a section of their kind, and whose sticky memories are shown whole."""
+"""Best hits that may be in a section of their kind, and whose sticky memories are shown whole."""
 
 MAX_KEPT_AGAINST_MODE = 3
 """Best hits that may be kept even if the mode drops their kind: they answer the request."""
 
 MIN_SHARE_OF_BEST = 0.5
-"""Score of such a hit, as a share of the best one's: below it a hit is no answer beside the best."""
+"""Minimum score of such a hit, as a share of the best one's: below it a hit is not an answer next to the best."""
 
 WANTED_RANK_DIVISOR = 2.0
 """Divides the rank of a wanted hit: the tenth moves up to the fifth."""
@@ -151,7 +151,7 @@ def scale_budgets(table: ModeTable, budget_tokens: int) -> dict[Section, int]:
 def allocate_remaining_tokens(
     budget: Mapping[Section, int], used: Mapping[Section, int], left: int
 ) -> dict[Section, int]:
-    """Return what each section may still take, in tokens; the sum is at most `left`.
+    """Return the remaining room of each section, in tokens; the sum is at most `left`.
 
     If sticky memories exceed their section's budget, all sections shrink in proportion.
     """
@@ -252,7 +252,7 @@ def collect_section_candidates(
 
 
 def interaction_of(memory: Memory, read: Callable[[str], Memory | None]) -> Interaction | None:
-    """Return the interaction mode that a turn was said in; that of all its turns for a distilled memory, if they agree.
+    """Return the interaction mode that a turn was said in; for a distilled memory that of all its turns, if they agree.
 
     `read` reads a memory by its id.
     """

@@ -51,7 +51,7 @@ REPORTER_ROLES = SentenceLabel.USER | SentenceLabel.TOOL
 """Roles that can report an error or its resolution. An assistant that does may be wrong."""
 
 MAX_CORRECTIONS = 3
-"""Latest corrections of the conversation. Two or three in a row are about different things."""
+"""Latest corrections of the conversation. Two or three in a row concern different things."""
 
 MAX_ERRORS = 2
 """Latest unresolved errors of the conversation: the blocking one, and its cause."""
@@ -122,7 +122,7 @@ class SizedSticky(NamedTuple):
 
 
 class StickySplit(NamedTuple):
-    """Sticky memories that are kept before all else, and those that are candidates like any other.
+    """Sticky memories that are kept before all else, and those that are ordinary candidates.
 
     Both keep the order of the sticky memories, most important first.
     """
@@ -132,10 +132,10 @@ class StickySplit(NamedTuple):
 
 
 def split_sticky(sticky: Sequence[SizedSticky], budget_tokens: int, related: Collection[str]) -> StickySplit:
-    """Demote unrelated sticky memories where all together exceed their share of the budget.
+    """Demote unrelated sticky memories if all together exceed their share of the budget.
 
-    `related` are the ids of memories that have to do with the query: its hits. Safety requirements and related ones
-    are never demoted. A demoted memory that finds no room is dropped, and is no breach.
+    `related` are the ids of memories related to the query: its hits. Safety requirements and related ones are never
+    demoted. A demoted memory without room is dropped, and is not a breach.
     """
     if sum(memory.tokens for memory in sticky) <= budget_tokens * MAX_STICKY_SHARE:
         return StickySplit(list(sticky), [])

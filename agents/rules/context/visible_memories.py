@@ -30,7 +30,7 @@ MAX_CONVERSATION_TURNS = 100_000
 class VisibleSet:
     """Memories of a boundary: `in_scope` are those of the scope, `in_modes` those of the context's modes among them.
 
-    `admitted` are those that its filters admit of these. `in_conversation` belong to the request's conversation.
+    `admitted` are those of them that its filters admit. `in_conversation` belong to the request's conversation.
     `time_rank` numbers the memories in scope by time, from 0; `MISSING` for others.
     """
 
@@ -154,7 +154,7 @@ DAYS_PER_WEEK = 7
 
 
 def expired_spans(text: str, occurred_at: datetime, today: date) -> list[Span]:
-    """Return the sentences of a text said at `occurred_at` that no longer hold on the day `today`."""
+    """Return the sentences of a text said at `occurred_at` that are no longer valid on the day `today`."""
     return [span for span in sentence_spans(text) if _is_past(text[span.start : span.end], occurred_at, today)]
 
 

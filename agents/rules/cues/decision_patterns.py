@@ -1,7 +1,7 @@
 """Patterns of decisions. Pure: data.
 
-A decision settles what will be: a choice between alternatives, a change of plan, an agreement. Open questions,
-proposals to see or to talk, and idioms with the same verbs are none.
+A decision settles the future: a choice between alternatives, a change of plan, an agreement. Not decisions: open
+questions, proposals to see or to talk, and idioms with the same verbs.
 """
 
 import re
@@ -32,7 +32,7 @@ _NO_CHOICE = (
     r"lovely|nice|good|true|hard|easy|cold|hot|late|early|wrong|right|ok|okay|course|see|sometimes|always|never|hope|"
     r"and|but|well)"
 )
-"""Words that no choice has before `it is`."""
+"""Words that never name a choice before `it is`."""
 
 _OFFER = r"(?:job|offer|flat|role|post|promotion|invitation|contract|proposal|house|deal|loan|commission)"
 
@@ -200,4 +200,4 @@ NO_DECISION_CONTEXT = re.compile(
     r"pas encore) (?:[^ ,]+ )?(?:decid[^ ]*|decis[^ ]*|choisi|scelto|elegi[^ ]*) | (?:wondering|wondered) (?:if|"
     r"whether|for) | if i were you | did you hear | for example | e.g "
 )
-"""Context in which nothing is decided: open, conditional, or a choice of others."""
+"""Context in which nothing is decided: open, conditional, or another person's choice."""

@@ -1,7 +1,7 @@
 """Patterns of present errors, and of safety requirements: allergies, illnesses, secrets, dangerous things. Pure: data.
 
-A failure told of the past, supposed, handled, fixed, or of the heart is no error. A rule that obliges or forbids
-(`agents.rules.cues.rule_patterns`) is a safety requirement too where it speaks of harm.
+A failure that is past, supposed, handled, fixed, or emotional is not an error. A rule that obliges or forbids
+(`agents.rules.cues.rule_patterns`) is also a safety requirement if it speaks of harm.
 """
 
 import re
@@ -38,7 +38,7 @@ _AT = (
     r"with |since |while |as soon |in (?!the end)|for |forever |about |every (?:time|night|run|build|few|single|"
     r"other)|to (?:start|load|build|connect|open|install|compile|save|render|boot|parse|deploy|pull|push|fetch))"
 )
-"""What follows a report that something fails."""
+"""Continuations of a report that something fails."""
 
 ERROR_PATTERNS: tuple[LabelPattern, ...] = (
     _error(
@@ -236,4 +236,4 @@ HARM = re.compile(
     r"gas valve|flammab|seat belt|safety harness|contrasena|mot de passe|chiffr|cifrad|user input|untrusted|virus|"
     r"authenticat|authoriz|authoris|chocolate or grapes|raw (?:meat|fish|eggs))"
 )
-"""Topics where the breach of a rule does harm: security, personal data, health."""
+"""Topics in which breaking a rule does harm: security, personal data, health."""

@@ -133,7 +133,7 @@ FALLBACK_MODE: InteractionMode = "GENERAL"
 """The mode for no intent, `default` and every unknown intent."""
 
 MAX_INTENT_CHARS = 400
-"""Characters to match from the beginning: a turn says its intent first, or no rule is sure."""
+"""Characters to match from the beginning: a turn states its intent first, or no rule is certain."""
 
 MAX_TRACE_CHARS = 4_000
 """Characters to search for a stack trace: it may follow an introduction."""

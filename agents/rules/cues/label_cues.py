@@ -96,7 +96,7 @@ _EXCLUDING_CONTEXTS = (
 """Labels that a sentence does not have in some contexts."""
 
 KEPT_SENTENCES = 256
-"""Sentences whose labels are kept: those of a turn are read for its items, and again for its labels."""
+"""Cached sentences: those of a turn are read for its items, and again for its labels."""
 
 _FILLERS = frozenset(OPENING_FILLERS.split())
 _CUES = _cues_by_key()

@@ -1,4 +1,4 @@
-"""Phrases that label a sentence, and what the patterns of several labels share. Pure: data.
+"""Phrases that label a sentence, and shared parts of the patterns of several labels. Pure: data.
 
 Phrases are folded by `agents.rules.text.tokenizer.fold` and separated by commas. `{a|b}` is a choice, `^` the beginning
 of the sentence, `$` its end, and `*` at the end of a word any ending. They are chosen for precision: a missing phrase
@@ -44,7 +44,7 @@ TASK_OPENING = re.compile(
     r"implement|reply to|build|list|find|check|look|here's|help|set|schreib|erklar|ubersetz|escribe|explica|ecris|"
     r"explique) "
 )
-"""Opening of a request of the moment: what it mentions is neither a rule nor a report."""
+"""Opening of a momentary request: things that it mentions are neither rules nor reports."""
 
 
 CUE_PHRASES: Mapping[str, str] = {

@@ -1,7 +1,7 @@
 """Label the sentences of a memory by rule: a question, a number, a constraint, an error, a decision. Pure.
 
 Labels are flags of an integer of at most 62 bits. They describe the form of a text in English, German, Spanish or
-French, not what its speaker may set: numbers, dates, amounts, names, links, code, a mere greeting. A question or a
+French, not the rights of its speaker: numbers, dates, amounts, names, links, code, a mere greeting. A question or a
 supposition sets no rule, reports no error and decides nothing. Deterministic, in time linear in the text.
 """
 
@@ -130,7 +130,7 @@ def _has_date(words: set[str], folded: str, *, has_digit: bool) -> bool:
 class SentenceLabel(IntFlag):
     """Labels of sentences and texts. The lexical index stores the bits: append new labels at the end.
 
-    Raise `SCHEMA_VERSION` in `streams/adapters/lexical/file.py` with every change of what is labelled.
+    Raise `SCHEMA_VERSION` in `streams/adapters/lexical/file.py` with every change of the labelling.
     """
 
     USER = auto()
@@ -160,7 +160,7 @@ class SentenceLabel(IntFlag):
     SAFETY = auto()
     """A rule that prevents harm."""
     CORRECTION = auto()
-    """Corrects what was said before."""
+    """Corrects an earlier statement."""
     CONSTRAINT = auto()
     """Something that must or must not be."""
     ERROR = auto()
@@ -201,8 +201,8 @@ class SentenceLabel(IntFlag):
 NO_LABELS = SentenceLabel(0)
 
 LABEL_CACHE_SIZE = 512
-"""Cached texts: a turn is labelled for the lexical index and again for its signals. A context labels up to 200 turns
-that were partly revised, at 2 ms for a long one."""
+"""Cached texts: a turn is labelled for the lexical index and again for its signals. A context labels up to 200 partly
+revised turns, at 2 ms for a long one."""
 
 _BIT = {label.name: label.value for label in SentenceLabel}
 _ROLE = {role: SentenceLabel[role.upper()].value for role in ("user", "assistant", "system", "tool")}

@@ -1,6 +1,6 @@
 """The tables of the interaction modes: budgets, kinds to keep and to drop, intents, sticky kinds. Pure.
 
-A deployment may have a file of its own (setting `TAXONOMY`); `agents/data/mode_taxonomy.json` is the default.
+A deployment may have its own file (setting `TAXONOMY`); `agents/data/mode_taxonomy.json` is the default.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def _labels(names: Any) -> SentenceLabel:
     names = names if isinstance(names, list) else [names]
     for name in names:
         if not isinstance(name, str) or name not in KINDS:
-            raise ValueError(f"{name!r} is no kind; kinds are {', '.join(sorted(KINDS))}")
+            raise ValueError(f"{name!r} is not a kind; kinds are {', '.join(sorted(KINDS))}")
     return reduce(or_, (KINDS[name] for name in names), NO_LABELS)
 
 
@@ -37,7 +37,7 @@ Kinds = Annotated[SentenceLabel, PlainValidator(_labels)]
 
 
 class ModeTable(BaseModel, frozen=True, extra="forbid"):
-    """What one interaction mode spends, keeps and drops.
+    """Budgets and kinds of one interaction mode: kept and dropped.
 
     `budgets` are tokens by section, of which only the proportions matter. `rules`, `task_state` and
     `relevant_decisions` are the kinds of three sections. Hits of the kinds `keep` move up. Dropped are the kinds

@@ -1,8 +1,8 @@
 """Patterns of standing preferences, of instructions for the answers, of corrections and of withdrawals. Pure: data.
 
-A preference is how the speaker wants things in general. A wish of the moment ("please send me the file"), a liking ("my
-favourite film is Amarcord") and a feeling ("I hate this man") are none. A mere "no" is an answer, and "it's not the
-cold, it's the wind" is a figure of speech: neither corrects.
+A preference is how the speaker wants things in general. Not preferences: a wish of the moment ("please send me the
+file"), a liking ("my favourite film is Amarcord") and a feeling ("I hate this man"). A mere "no" is an answer, and
+"it's not the cold, it's the wind" is a figure of speech: neither corrects.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Patterns of constraints. Pure: data.
 
-A constraint obliges or forbids for good. What is guessed ("it must be Tuesday"), what is due once ("it must be there
-before Saturday") and what others are said to have to do are none.
+A constraint obliges or forbids permanently. Not constraints: guesses ("it must be Tuesday"), one-off deadlines ("it
+must be there before Saturday"), and obligations of other people.
 """
 
 import re
@@ -34,7 +34,7 @@ _PARTICIPLE = (
     r"women|often|even|seven|eleven|ten|red) )(?:[^ ]+ed|[^ ]+en|set|kept|sent|paid|put|shut|built|read|told|made|"
     r"sold|held|cut|found|bought|shown|signed|met)"
 )
-"""A participle that an obligation to `be` has; of feelings and guesses none."""
+"""A participle after an obligation to `be`; not one of feelings or guesses."""
 
 _STATE = (
     rf"(?:(?:always|never|all|also|only|then|still) )?(?:{_PARTICIPLE} |able to |at least |at most |no (?:more|longer|"
@@ -43,7 +43,7 @@ _STATE = (
     r"deterministic |reversible |offline |online |accessible |responsive |exempt |visible |sterile |kosher |halal |"
     r"vegan |vegetarian |gluten-free |in (?:english|german|french|spanish|utc|writing|sync|place) )"
 )
-"""What follows `must be` in an obligation."""
+"""Continuations of `must be` in an obligation."""
 
 _PERFECT = r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|be being )"
 _GUESS = (
@@ -52,7 +52,7 @@ _GUESS = (
     r"cost|weigh|live in|last|own|rain|belong|(?:have|add|bring|give|take|make|need) (?:so|such|quite|plenty|lots|a "
     r"lot)) "
 )
-"""What follows `must` in a guess."""
+"""Continuations of `must` in a guess."""
 _ADVERB = r"(?:not|never|always|only|also|all|still|really)"
 _NOT_DUE = rf"(?!(?:[^ ]+ ){{0,14}}(?:before|by|until|till) {DAY})"
 """Not a deadline of one thing."""
@@ -218,4 +218,4 @@ NO_RULE_CONTEXT = re.compile(
     r"dad) (?:say|says|said|think|thinks|reckons|swears|told) | (?:my|his|her|the) [^ ]+ (?:says|said|thinks|reckons|"
     r"swears|used to say) | used to | (?:film|book|song|story|novel|movie) "
 )
-"""Context in which a rule is supposed, hearsay or told of."""
+"""Context in which a rule is supposed, hearsay or narrated."""

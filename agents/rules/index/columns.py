@@ -1,4 +1,4 @@
-"""Columns of numbers with one row per memory of a boundary, and what follows from them for every question. Pure.
+"""Columns of numbers with one row per memory of a boundary, and data derived from them for every question. Pure.
 
 Derived values are computed at their first use and serve all questions until a write. Arrays have shape (memories,), by
 number, unless said otherwise. Turns are ordered by time, then by arrival.
@@ -31,7 +31,7 @@ class ColumnArrays:
     `lengths` counts terms, `importance` is in 0..1, `occurred_ms` counts from the epoch. `kinds`, `conversations`,
     `speakers` and `spaces` are indexes that `MemoryColumns` assigns. `languages` are indexes in
     `agents.rules.text.languages.LANGUAGES`; `labels` are flags of `agents.rules.cues.labels.SentenceLabel`, which
-    include the role. `keys` are indexes of what filters compare (`MemoryRow.keys`).
+    include the role. `keys` are indexes of the keys that filters compare (`MemoryRow.keys`).
     """
 
     live: Mask
@@ -64,7 +64,7 @@ class ColumnArrays:
 
 @dataclass(slots=True)
 class TurnOrder:
-    """Arrays by number of memory, of shape (memories,); `MISSING` for superseded turns and memories that are no turns.
+    """Arrays by number of memory, of shape (memories,); `MISSING` for superseded turns and memories other than turns.
 
     `before` and `after` are the numbers of the neighbours, `MISSING` at the ends; `positions` count from 0 in each
     conversation. `last_turns` is the last turn of each conversation, by the index of the conversation.
@@ -124,10 +124,10 @@ def _key(columns: ColumnArrays, number: int) -> tuple[int, int]:
 
 
 MIN_FOUND_SHARE = 4
-"""A table of ids is kept by numbers if one of so many of its memories is found."""
+"""Numbers for a table of ids are kept if at least one of so many of its memories is found."""
 
 LONG_TERMS = 80
-"""Terms of the longest text that is not cut into passages, about."""
+"""Approximate terms of the longest uncut text."""
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
@@ -135,7 +135,7 @@ MIN_LANGUAGE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class QueryIndependentFeatures:
-    """What ranking has computed of some memories that no question changes; arrays of the shape of `numbers`.
+    """Question-independent ranking features of some memories; arrays of the shape of `numbers`.
 
     `features` by name; `shifted` has the turn so many places after each memory.
     """
@@ -146,7 +146,7 @@ class QueryIndependentFeatures:
 
 
 class DerivedColumns:
-    """What questions need of one version of the columns, beside the columns themselves."""
+    """Derived data of one version of the columns, needed by questions."""
 
     def __init__(self, columns: ColumnArrays, order: TurnOrder, number_of: Mapping[str, int]) -> None:
         self._number_of = number_of
@@ -159,7 +159,7 @@ class DerivedColumns:
     def numbers_of(self, nearest: Nearest) -> IntArray:
         """Return the number of each memory found, that after the last for one that is not indexed.
 
-        Those of a table of ids of which a good part is found are kept: each is a place of memory somewhere else.
+        The numbers for a table of ids are kept if many are found, as each lookup is a random access to memory.
         """
         candidates, numbers = self._candidates
         if candidates is nearest.table:
@@ -173,7 +173,7 @@ class DerivedColumns:
         return numbers[nearest.rows]
 
     def keep_candidates(self, memory_ids: Sequence[str], numbers: IntArray) -> None:
-        """Keep the numbers of the memories among which a question is about to find some."""
+        """Keep the numbers of the memories among which a question will look up some."""
         self._candidates = memory_ids, numbers
 
     def _numbers_of(self, memory_ids: Sequence[str]) -> IntArray:
@@ -181,7 +181,7 @@ class DerivedColumns:
         return np.fromiter(map(self._number_of.get, memory_ids, repeat(unknown)), np.int64, len(memory_ids))
 
     def query_independent_features(self, numbers: IntArray) -> QueryIndependentFeatures:
-        """Return what is kept of these memories: all that were computed before if the last question ranked them too.
+        """Return the stored features of these memories: all computed before if the last question ranked them too.
 
         Of a user with up to `MAX_RERANKED` memories, questions rank the same ones.
         """

@@ -1,8 +1,8 @@
-"""What the lexical index stores of a memory: its words, language, labels and importance. Pure.
+"""The lexical index's document of a memory: its words, language, labels and importance. Pure.
 
 The index compares `digest` with the stored one and reads `analysis` only if they differ: most writes of a record change
 its status or place and not its text. The words of a long text are found once and kept until they are written, so they
-can be found beside the event loop, in another process too, before the turn is stored in its order. They are found piece
+can be found off the event loop, even in another process, before the turn is stored in its order. They are found piece
 by piece, since the interpreter serves no other thread during one long match.
 """
 
@@ -24,24 +24,24 @@ from agents.rules.text.tokenizer import fold, tokenize
 from schemas.state.memories import Memory
 
 MAX_INDEXED_TERMS = 20_000
-"""Different words of one memory in the index: more than a novel of 300 pages has. Each takes a row of the index, and a
-turn of random words could bring half a million, all written at a stretch."""
+"""Maximum different words of one memory in the index: more than a novel of 300 pages has. Each takes a row of the
+index, and a turn of random words could bring half a million, all written in one go."""
 
 LONG_TEXT_CHARS = 8192
-"""A longer text is read beside the event loop: its words and items take some 10 ms."""
+"""A longer text is read off the event loop: its words and items take about 10 ms."""
 
 LARGE_TEXT_CHARS = 65_536
 """A longer text has words of many megabytes: few are kept, and few such turns are written at a time."""
 
 PIECE_CHARS = 4096
-"""Characters of a long text that are read at a stretch, some 0.3 ms: the event loop waits that long whenever it needs
-the interpreter, some hundred times in a request."""
+"""Characters of a long text read in one go, about 0.3 ms: the event loop waits that long whenever it needs the
+interpreter, some hundred times in a request."""
 
 LAST_PASSAGE_BIT = 62
 """The highest bit of a number that the index stores without a sign; passages beyond it, if any, share it."""
 
 KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
-"""Texts whose words are kept: those of turns that are about to be written, and of some before."""
+"""Texts whose words are cached: those of turns about to be written, and some earlier ones."""
 
 
 class IndexedWords(NamedTuple):
@@ -88,7 +88,7 @@ _long, _large = _KeptWords(KEPT_LONG_TEXTS), _KeptWords(KEPT_LARGE_TEXTS)
 def indexed_words(text: str, starts: tuple[int, ...] = ()) -> IndexedWords:
     """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out.
 
-    `starts` are the places at which its passages begin, empty for a text that is not cut.
+    `starts` are the offsets of its passages, empty for an uncut text.
     """
     if not is_long(text):
         return _words_of(text, starts)
@@ -100,7 +100,7 @@ def indexed_words(text: str, starts: tuple[int, ...] = ()) -> IndexedWords:
 
 
 def keep_words(text: str, words: IndexedWords, starts: tuple[int, ...] = ()) -> None:
-    """Keep the words of a long text, as they were found elsewhere."""
+    """Store the words of a long text that were found elsewhere."""
     _kept_with(text).put((text, starts), words)
 
 
@@ -109,7 +109,7 @@ def _kept_with(text: str) -> _KeptWords:
 
 
 def is_long(text: str) -> bool:
-    """True if a text is to be read beside the event loop."""
+    """True if a text is to be read off the event loop."""
     return len(text) > LONG_TEXT_CHARS
 
 
@@ -154,7 +154,7 @@ _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 def estimate_importance(stated: float | None, text: str, words: int) -> float:
     """Return `stated`, or an estimate of at most 0.5, lower for short texts and for questions.
 
-    Measured on conversations that we own: short turns and questions seldom answer a later question.
+    Measured on our own conversations: short turns and questions seldom answer a later question.
     """
     if stated is not None:
         return stated
@@ -168,7 +168,7 @@ def is_question(text: str) -> bool:
 
 
 _CATEGORY_MARK = "\x1e"
-"""Tells categories from entities in the digest."""
+"""Distinguishes categories from entities in the digest."""
 
 
 class TextAnalysis(NamedTuple):
@@ -195,13 +195,13 @@ class TextAnalysis(NamedTuple):
 
 @dataclass(frozen=True)
 class LexicalDocument:
-    """A memory with all that the lexical index stores of it."""
+    """A memory with its data for the lexical index."""
 
     memory: Memory
 
     @cached_property
     def digest(self) -> bytes:
-        """The hash of all that `analysis` depends on."""
+        """The hash of all inputs of `analysis`."""
         memory, kind = self.memory, (self.memory.item.kind or "") if self.memory.item else ""
         categories = (_CATEGORY_MARK + name for name in self._categories)
         source = "\n".join((memory.role or "", kind, self._text, *memory.entities, *categories))

@@ -41,7 +41,7 @@ MAX_DUMPED_TRAITS = 1024
 class MemoryKind(NamedTuple):
     """The attributes that a read filters by, and the decay.
 
-    `turn_mode` is the mode of the turn, for items in another mode and for turns that have such; None for all others.
+    `turn_mode` is the mode of the turn, for items in another mode and for turns with such items; None for all others.
     """
 
     scope: ScopeItems
@@ -88,18 +88,18 @@ def _dumped(trait: Trait) -> str:
 
 
 KEY_BYTES = 8
-"""Bytes of a digest of metadata, or of the beginning of a memory's id: chance makes two of a user's equal with a
-probability of one in a million at millions of them."""
+"""Bytes of a digest of metadata, or of the beginning of a memory's id: two of a user's collide with a probability of
+one in a million at millions of them."""
 
 KEYS_BYTES = 130
-"""Bytes of one memory's keys that no other has, beside three times their own."""
+"""Additional bytes of one memory's unique keys, about three times their own."""
 
 MAX_FILTERED_VALUES = 1000
-"""Metadata values of a turn that filters find, its first ones: each takes 2 us and 8 bytes whenever it is written."""
+"""Maximum metadata values of a turn that filters find, its first ones: each takes 2 us and 8 bytes per write."""
 
 
 def keys_of(memory: Memory) -> bytes:
-    """Return what filters compare of a memory (`MemoryRow.keys`)."""
+    """Return the keys of a memory that filters compare (`MemoryRow.keys`)."""
     if memory.type != TURN_TYPE:
         sources = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
         return _id_keys(sources).tobytes()
@@ -120,7 +120,7 @@ def _id_keys(memory_ids: Iterable[str]) -> KeyArray:
 
 
 MAX_TIME_CHANGES = 1000
-"""Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
+"""Memories whose time was edited, remembered for lists that have begun."""
 
 _Value = TypeVar("_Value", bound=Hashable)
 
@@ -128,9 +128,9 @@ _Value = TypeVar("_Value", bound=Hashable)
 class MemoryRow(NamedTuple):
     """One memory. `space` is the digest of the vector space of its vector, None without a vector.
 
-    `held` are the digests of further spaces with a vector of it, separated by blanks: of embedders before. `language`
-    is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`. `keys` is what
-    filters compare, `KEY_BYTES` each: the digests of a turn's metadata, of a derived memory the ids of its turns.
+    `held` are the digests of further spaces with a vector of it, separated by blanks: of former embedders. `language`
+    is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`. `keys` are compared
+    by filters, `KEY_BYTES` each: the digests of a turn's metadata, of a derived memory the ids of its turns.
     """
 
     number: int
@@ -149,7 +149,7 @@ class MemoryRow(NamedTuple):
 
 
 class TimeHistory(NamedTuple):
-    """What lists that have begun need when columns are read anew: the number of writes, and former times of memories.
+    """State for lists that have begun, kept across rereads: the number of writes, and memories' former times.
 
     `moved` has the number of writes before, the memory's id, and its former time in ms since the epoch.
     """
@@ -182,7 +182,7 @@ class MemoryColumns:
         self._conversations: dict[tuple[ScopeItems, str], int] = {}
         self._spaces: dict[str, int] = {}
         self._held: dict[str, Mask] = {}
-        """By digest, which memories have a further vector in that space; none until an embedder is changed."""
+        """Memories with a further vector in a space, by its digest; empty until an embedder is changed."""
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._keys: dict[bytes, int] = {b"": 0}
         self.key_bytes = 0
@@ -190,7 +190,7 @@ class MemoryColumns:
         self._keyed: KeyTable | None = None
         self._turns = turns
         self._matching: tuple[Filters, Sequence[int], Mask] | None = None
-        """The last filters with their result, and the `changes` of the columns that it is of."""
+        """The last filters with their result, and the `changes` of its columns."""
         self._order: TurnOrder | None = None
         self._derived: DerivedColumns | None = None
         self._time_changes: deque[tuple[int, str, int]] = deque(earlier.moved, MAX_TIME_CHANGES)
@@ -284,7 +284,7 @@ class MemoryColumns:
         return mask if matching is None else mask & matching
 
     def matching(self, filters: Filters) -> Mask:
-        """Return the turns that match, and the memories that are derived of such turns alone."""
+        """Return the turns that match, and the memories derived from such turns alone."""
         turns = (self,) if self._turns is None else self._turns()
         versions = [columns.changes for columns in (self, *turns)]
         if self._matching is None or self._matching[0] is not filters or self._matching[1] != versions:
@@ -292,7 +292,7 @@ class MemoryColumns:
             derived = self.columns.live & ~is_turn
             mask = is_turn & self._said(filters)
             if derived.any():
-                # Of superseded turns too: a memory that replaces them is derived of them.
+                # Superseded turns, too: a memory that replaces them is derived from them.
                 said = [(columns.id_of, np.flatnonzero(columns._said(filters))) for columns in turns]  # noqa: SLF001
                 sources = [_id_keys(map(id_of.__getitem__, numbers.tolist())) for id_of, numbers in said]
                 mask |= derived & self._key_table().all_of(np.concatenate(sources))[self.columns.keys]
@@ -328,13 +328,13 @@ class MemoryColumns:
 
     @property
     def history(self) -> TimeHistory:
-        """What columns that replace these must know."""
+        """State for the columns that replace these."""
         return TimeHistory(self.changes, tuple(self._time_changes))
 
     def times_at(self, numbers: IntArray, changes: int) -> IntArray:
         """Return the times of memories, whose numbers ascend, in ms since the epoch, after this many changes.
 
-        Of more than `MAX_TIME_CHANGES` times that were changed, and after a restart, some are the new ones.
+        With more than `MAX_TIME_CHANGES` changed times, and after a restart, some are the new ones.
         """
         times: IntArray = self.columns.occurred_ms[numbers]
         for changed, memory_id, before in reversed(self._time_changes):
@@ -350,7 +350,7 @@ class MemoryColumns:
         return self.columns.live & (mask | self._held[space] if space in self._held else mask)
 
     def held(self) -> Mask:
-        """Return the memories with a vector of an embedder that their mode had before."""
+        """Return the memories with a vector of a former embedder of their mode."""
         mask = np.zeros(len(self.columns.live), np.bool_)
         for in_space in self._held.values():
             mask |= in_space
@@ -362,7 +362,7 @@ class MemoryColumns:
         return mask
 
     def of_kind(self, value: Callable[[MemoryKind], float]) -> FloatArray:
-        """Return a value for each memory that depends on its kind alone."""
+        """Return a value for each memory that depends only on its kind."""
         values = np.array([*map(value, self.kinds), 0.0])
         per_memory: FloatArray = values[self.columns.kinds]
         return per_memory
@@ -371,7 +371,7 @@ class MemoryColumns:
         """Return the memories of these speakers."""
         indexes = [index for speaker, index in self.speakers.items() if speaker in speakers]
         if not indexes:
-            # Most questions name none of them.
+            # Most questions name no speaker.
             return np.zeros(len(self.columns.live), np.bool_)
         return self.columns.live & np.isin(self.columns.speakers, indexes)
 
@@ -407,13 +407,13 @@ class MemoryColumns:
         return self._order
 
     def derived(self) -> DerivedColumns:
-        """Return what follows from the present columns; the next write makes it outdated."""
+        """Return data derived from the present columns; the next write makes it outdated."""
         if self._derived is None:
             self._derived = DerivedColumns(self.columns, self.order(), self.number_of)
         return self._derived
 
     def languages(self) -> Sequence[int]:
-        """Return the indexes of the spoken languages, the most common first; English where none is known."""
+        """Return the indexes of the spoken languages, the most common first; English if none is known."""
         return self.derived().languages
 
 
@@ -431,7 +431,7 @@ class KeyTable:
         return self._matches(wanted) > 0
 
     def all_of(self, wanted: KeyArray) -> Mask:
-        """Return which have these keys alone, and at least one."""
+        """Return which have only these keys, and at least one."""
         mask: Mask = (self._counts > 0) & (self._matches(wanted) == self._counts)
         return mask
 
@@ -446,7 +446,7 @@ def _index_in(indexes: dict[_Value, int], value: _Value) -> int:
 def filtered_reader(
     read: ReadMemory, columns_of: Callable[[str], MemoryColumns], filters: Filters | None
 ) -> ReadMemory:
-    """Return a reader to which memories that do not match are gone; `columns_of` takes the name of an index."""
+    """Return a reader that hides memories that do not match; `columns_of` takes the name of an index."""
     if filters is None:
         return read
 
@@ -471,7 +471,7 @@ MAX_WINDOW_TURNS = 1000
 
 
 def last_turns(columns: MemoryColumns, where: MemoryFilter, conversation: str | None, count: int = 0) -> list[str]:
-    """Return the ids of the last `count` turns or more, oldest first; none without a conversation."""
+    """Return the ids of the last `count` turns or more, oldest first; empty without a conversation."""
     if conversation is None:
         return []
     return columns.latest(where, conversation, max(MAX_REPORTED_TURNS, count))

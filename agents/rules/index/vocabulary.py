@@ -27,15 +27,15 @@ MIN_DICE = 0.6
 loses nothing, German and Spanish gain most between 0.5 and 0.6."""
 
 MAX_NGRAM_PAIRS = 1_000_000
-"""Pairs of a question's n-grams and the words that have them, in one lookup. What they take is memory for a few
-numbers each. Words over two letters share all their n-grams, so that pairs grow with the product of both sides."""
+"""Maximum pairs, in one lookup, of a question's n-grams and the words that have them, each a few numbers in memory.
+Words over two letters share all their n-grams, so that pairs grow with the product of both sides."""
 
 MAX_SIMILAR_WORDS = 64
-"""Similar words of one term, those with the highest Dice coefficient: more than the inflections of a word."""
+"""Maximum similar words of one term, those with the highest Dice coefficient: more than the inflections of a word."""
 
 MAX_NGRAM_WORDS = 131_072
-"""Words of one boundary that are matched by their letters. Conversations of years have some 20,000; more is data, and
-cutting its n-grams would hold up the questions of others."""
+"""Maximum words of one boundary matched by their letters. Conversations of years have about 20,000; more is data, and
+cutting its n-grams would block the questions of others."""
 
 NGRAM_BITS, NGRAM_MASK = 32, (1 << 32) - 1
 """An n-gram takes a byte per letter."""
@@ -104,10 +104,10 @@ class CharNgrams:
 
 
 MAX_INSERTED_WORDS = 64
-"""New words to insert into the sorted list one by one; with more, the list is sorted again."""
+"""Maximum new words inserted into the sorted list one by one; with more, the list is sorted again."""
 
 MIN_PENDING_WORDS = 256
-"""New words, at least, before the n-grams of all words are cut again; until then theirs are kept apart."""
+"""Minimum new words before the n-grams of all words are cut again; until then theirs are kept apart."""
 
 _LAST = "\U0010ffff"
 

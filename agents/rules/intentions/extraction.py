@@ -42,14 +42,14 @@ REPORTING_ROLES: frozenset[Role] = frozenset({"user", "assistant"})
 """Roles that may report something done. Tool output may quote such sentences from any page."""
 
 MAX_STATEMENT_CHARS = 1000
-"""Characters of an entry or a signal; a longer text is no statement. The evidence covers the whole text."""
+"""Maximum characters of an entry or a signal; a longer text is not a statement. The evidence covers the whole text."""
 
 MAX_SIGNALS_PER_TURN = 8
-"""Signals of one turn, the first ones: a page of release notes has hundreds, and each is stored as long as the entry
-that it resolves."""
+"""Maximum signals of one turn, the first ones: a page of release notes has hundreds, and each is stored as long as the
+entry that it resolves."""
 
 MAX_MODEL_ENTRIES_PER_TURN = 8
-"""Entries that a language model adds for one turn, of all lists together."""
+"""Maximum entries that a language model adds for one turn, of all lists together."""
 
 MIN_SAME_COVERAGE = 0.7
 """Mutual stem coverage from which an entry of the model repeats an item of the same turn; the item's text wins."""
@@ -96,7 +96,7 @@ def _entries_of_items(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
 
 
 def _entries_by_model(update: IntentionUpdate, turn: Memory) -> Iterable[PlacedEntry]:
-    """Yield what a model adds to the lists that the turn's role may contribute to: the first of each list first."""
+    """Yield a model's additions to the lists that the turn's role may contribute to: the first of each list first."""
     whole = Evidence(turn_id=turn.turn_id or "", start=0, end=len(turn.text), memory_id=turn.memory_id)
     allowed = PARTS_BY_ROLE.get(turn.role or "user", frozenset())
     lists = [[(part, text) for text in _stripped(getattr(update, part))] for part in INTENTION_PARTS if part in allowed]

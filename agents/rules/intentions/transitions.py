@@ -21,7 +21,7 @@ from schemas.state.memories import ReadMemory
 
 
 def visible_intention(stored: Intention, read: ReadMemory) -> Intention:
-    """Return the intention reduced to what current memories say, with repetitions merged."""
+    """Return the intention reduced to statements of current memories, with repetitions merged."""
     lists: dict[str, list[IntentionEntry]] = {}
     for part in INTENTION_PARTS:
         # Entries with the same words, or with the same item after a consolidation, in order of first mention.
@@ -160,7 +160,7 @@ def _apply_signal(
     for part, entries in lists.items():
         for number in [number for number, about in enumerate(stems[part]) if not reported.isdisjoint(about)]:
             entry, about = entries[number], stems[part][number]
-            # What the caller has set is resolved by what is said, and by no model's reading of it.
+            # An entry set by the caller is resolved by statements, but never by a model's reading of them.
             may_resolve = signal.source == "said" or entry.source != "set"
             if may_resolve and _is_earlier(entry, signal) and entry.resolved_by is None:
                 if _resolves(signal, part, reported, about):
@@ -228,14 +228,14 @@ def latest_entries(
 
 
 MAX_OPEN_ENTRIES = 40
-"""Open entries of a list beside those that were set; the oldest is dropped. More is no realistic intention, and a
-context shows fewer."""
+"""Maximum open inferred entries of a list; the oldest is dropped. More is not a realistic intention, and a context
+shows fewer."""
 
 MAX_DONE_ENTRIES = 20
-"""Resolved entries of a list beside those that were set that are still shown: a week or two of work."""
+"""Maximum resolved inferred entries of a list that are still shown: a week or two of work."""
 
 MAX_PENDING_SIGNALS = 30
-"""Signals without effect so far, the latest: a replay in another order may bring their entries later."""
+"""Maximum signals without effect so far, the latest: a replay in another order may bring their entries later."""
 
 
 def apply_learned(before: Intention, event: Learned) -> Intention:
@@ -270,7 +270,7 @@ def apply_set_intention(
     """Replace the `set` entries of the given lists; inferred entries stay.
 
     A command at or before the offset that was applied last changes nothing. An open entry that is set again keeps its
-    time; a resolved one is opened again.
+    time; a resolved one is reopened.
     """
     if offset <= before.set_at:
         return before
@@ -319,7 +319,7 @@ def drop_set_entries(before: Intention, offset: int) -> Intention:
 
 
 def forget_intention(before: Intention, offset: int) -> Intention:
-    """Keep only what was set by commands since `offset`, as in an intention that begins then."""
+    """Keep only entries set by commands since `offset`, as in an intention that begins then."""
     return _updated(Intention(set_at=before.set_at), _lists_set_since(before, offset, drops_said=True), ())
 
 
@@ -368,7 +368,7 @@ def _updated(
 
 
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
-    """Return the latest entries; what was set stays, as `set_intention` bounds it itself."""
+    """Return the latest entries; set entries stay, as `set_intention` bounds them itself."""
     stated = [entry for entry in entries if entry.source != "set"]
     opened = latest_entries([entry for entry in stated if not entry.is_done], MAX_OPEN_ENTRIES, lambda entry: entry.at)
     done = latest_entries([entry for entry in stated if entry.is_done], MAX_DONE_ENTRIES, _done_at)

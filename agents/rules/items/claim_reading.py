@@ -2,11 +2,11 @@
 
 Enters: a sentence and its speaker. Leaves: a claim, or None. Guaranteed: claims in the first person are per speaker;
 statements that can be true together have no claim; guesses, suppositions and questions have none. A wrong claim hides
-something true, so the attribute must be one that has one value (a person lives in one place, but likes many), and the
-value must be a value: `The deploy target is unclear` supersedes nothing.
+something true, so the attribute must have a single value (a person lives in one place, but likes many), and the value
+must be a value: `The deploy target is unclear` supersedes nothing.
 
-A name is a known first name, or follows a title. What follows a German verb must be a known value, since every noun has
-a capital letter.
+A name is a known first name, or follows a title. After a German verb the value must be a known one, since every noun
+has a capital letter.
 
 English, German, Spanish, French, Italian and Portuguese. Matching is linear in the sentence.
 """
@@ -33,7 +33,7 @@ _SLOT_OF = (
     r"date|prix|loyer|destinazione|porta|scadenza|bilancio|indirizzo|data|prezzo|affitto|prazo|orcamento|endereco|preco|"
     r"renda)"
 )
-"""The same in languages that put the noun that tells it from others behind it."""
+"""The same in languages in which the distinguishing noun follows."""
 
 _PERSONAL = (
     r"(?:name|birthday|age|address|email|e-mail|email address|phone number|favou?rite number|geburtstag|adresse|"
@@ -47,7 +47,7 @@ _UNIQUE = (
     r"(?:mother|father|mum|mom|dad|wife|husband|partner|girlfriend|boyfriend|boss|landlord|mutter|vater|frau|chefin|chef|"
     r"madre|padre|mujer|marido|mere|pere|femme|mari|moglie|marito|mae|pai|mulher)"
 )
-"""Relatives of which there is one: there may be two sisters, but not two mothers."""
+"""Relatives that are unique: there may be two sisters, but not two mothers."""
 
 _ROLE = (
     r"(?:dentist|doctor|gp|boss|line manager|manager|landlord|landlady|therapist|hairdresser|team lead|supervisor|"
@@ -76,7 +76,7 @@ _WORK = (
 _COLOUR = r"(?:colou?r|couleur|colore|cor)"
 _FAVOURITE = r"(?:favorit[oae]|favori|preferid[oa]|preferee?|preferit[oa])"
 _OUR_ONE = r"(?:database|datenbank|base de datos|base de donnees|base de dados|issue tracker|cloud provider)"
-"""Nouns that need no other one to be told from others of their kind, after `our`."""
+"""Nouns that are unambiguous after `our`, without a further noun."""
 
 _SERVER = r"(?:api|server|site|website|backend|frontend|database|cluster|blog|service|website|shop)"
 _EVENT = (
@@ -134,7 +134,7 @@ _DETERMINER = (
     r"votre|leur|altr[oa]|ogni|qualche|nessun[oa]?|quest[oa]|quell[oa]|mi[oa]|tu[oa]|su[oa]|nostr[oa]|vostr[oa]|loro|"
     r"uma?|outr[oa]|algum|alguma|nenhum|nenhuma|ess[ea]|aquele|aquela|meu|minha|teu|tua|seu|sua|noss[oa]|voss[oa])"
 )
-"""Possessives, indefinites and demonstratives: which event they mean depends on the speaker, or they mean none."""
+"""Possessives, indefinites and demonstratives: the event depends on the speaker, or is not specific."""
 
 _OF_EVENT = (
     rf"(?<! no )(?!(?:{_EVENT_ARTICLE} )?{_DETERMINER} )(?:{NOUN_PATTERN}){{0,2}}?(?:l')?{_EVENT}(?: de [^ ,:?!]+)?"
@@ -340,10 +340,10 @@ _RESTRICTION = re.compile(
     r" (?:for (?!now )|during |only |except |unless |until |while |when |on weekends|fur |wahrend |nur |solange |para |"
     r"durante |solo |pour |pendant |in (?:the )?(?:staging|production|prod|dev|development|tests?|ci) )"
 )
-"""What follows a value that holds in some cases alone."""
+"""Continuations that restrict a value to some cases."""
 
 _AMONG_NOUNS = re.compile(r" (?:ist|sind|wird|arbeitet?|lauft) | (?:alla|na|no) $")
-"""Verbs and prepositions of a pattern behind which a capitalised word may be any noun."""
+"""Verbs and prepositions of a pattern after which a capitalised word may be any noun."""
 
 _TRIGGERS = frozenset().union(*(pattern.triggers for pattern in CLAIM_PATTERNS))
 _COPULA_WITH_ACCENT = re.compile(r"\b[\u00e8\u00e9\u00c8\u00c9]\b")
@@ -377,12 +377,12 @@ def is_own_claim(claim: str) -> bool:
 def _claim_of(
     pattern: ClaimPattern, match: re.Match[str], sentence: Sentence, written: list[str], speaker: str
 ) -> str | None:
-    """Return the claim of a matching pattern; None if its value is none, or its name is none."""
+    """Return the claim of a matching pattern; None if its value or its name is invalid."""
     groups = match.groupdict()
     if name := groups.get("name"):
         at = sentence.spaced.count(" ", 0, match.start("name")) - 1
         is_capitalised = all(word[0].isupper() for word in written[at : at + len(name.split())])
-        # A capital alone makes no name: `Customer`, `Oma` and `Oggi` begin sentences, too.
+        # A capital alone does not make a name: `Customer`, `Oma` and `Oggi` begin sentences, too.
         if not (is_capitalised and is_person(name.removesuffix("'s").split())):
             return None
     subject = _NEW.sub("", groups.get("subject") or "").strip()

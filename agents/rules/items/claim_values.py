@@ -1,8 +1,8 @@
 """Read the value of a claim: a name, a place, a product, a day, a time, or a favourite thing. Pure.
 
-Enters: the words of a sentence, folded and as written, and where the value begins. Leaves: the name of the attribute
-that the value is of, or None. Guaranteed: a state (`slow`, `on holiday`), a list (`Lisbon and Porto`) and a restricted
-value (`Bergen during the week`) are none. A word in lower case is a value only if it is a known one.
+Enters: the words of a sentence, folded and as written, and the start of the value. Leaves: the name of the value's
+attribute, or None. Guaranteed: a state (`slow`, `on holiday`), a list (`Lisbon and Porto`) and a restricted value
+(`Bergen during the week`) do not count. A word in lower case is a value only if it is a known one.
 """
 
 import re
@@ -37,7 +37,7 @@ NOW_WORDS = _words(
     "now currently nowadays instead actually jetzt nun inzwischen mittlerweile aktuell ahora actualmente maintenant "
     "desormais actuellement ora adesso attualmente agora atualmente"
 )
-"""Words that say that a value holds now."""
+"""Words saying that a value is valid now."""
 
 _PHRASES_OF_NOW = ("these days", "from now on", "at the moment", "as of today", "from today")
 _ARTICLES = _words("the a el la le l il lo i o os as un der die das den dem al am")
@@ -73,7 +73,7 @@ _PRODUCTS_BY_LAYER: Mapping[str, frozenset[str]] = {
         "mailgun auth0 okta keycloak datadog grafana prometheus sentry newrelic"
     ),
 }
-"""Products that are often written in lower case. One thing runs on one of each layer: on Kubernetes, and on AWS."""
+"""Products that are often written in lower case. A thing runs on one of each layer: on Kubernetes, and on AWS."""
 
 _LAYERS = {product: layer for layer, products in _PRODUCTS_BY_LAYER.items() for product in products}
 _PRODUCTS = frozenset(_LAYERS)
@@ -106,7 +106,7 @@ _NO_NAME = (
         "home night work school"
     )
 )
-"""Capitalised words that are no name of a person, a place or a company."""
+"""Capitalised words other than names of a person, a place or a company."""
 
 _NO_COMPANY = (
     CITIES
@@ -118,7 +118,7 @@ _NO_COMPANY = (
         "hr it pr qa ops sales marketing finance legal support god christmas easter thanksgiving natale pasqua noel"
     )
 )
-"""Capitalised words after `work for` that are no company."""
+"""Capitalised words after `work for` other than companies."""
 
 _NO_THING = _words(
     "not no none unknown unclear undecided secret missing gone expensive cheap bad good full busy empty hot cold warm "
@@ -153,7 +153,7 @@ def _is_capitalised(words: Words, at: int) -> bool:
 
 
 def _ends(words: Words, at: int) -> bool:
-    """True if the value ends here: at the end, before a word of now, or before a clause that restricts nothing."""
+    """True if the value ends here: at the end, before a word of now, or before a clause that does not restrict it."""
     at = _skip(words, at, NOW_WORDS)
     rest = " ".join(words.folded[at:])
     if not rest or rest in _PHRASES_OF_NOW or rest == "!":
@@ -170,7 +170,7 @@ def _ends(words: Words, at: int) -> bool:
 
 
 def _name_end(words: Words, at: int) -> int:
-    """Return the index behind a run of capitalised words that begins at `at`; `at` if there is none."""
+    """Return the index behind a run of capitalised words that begins at `at`; `at` without one."""
     end = _skip(words, at, _TITLES)
     if (
         end >= len(words.folded)
@@ -196,7 +196,7 @@ def read_name(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_company(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a company: no place and no person, for which someone works as well."""
+    """Read the name of a company: not a place or a person, as people work for these, too."""
     start = _skip(words, at, _ARTICLES | NOW_WORDS)
     if start >= len(words.folded) or words.folded[start] in _NO_COMPANY:
         return None
@@ -243,7 +243,7 @@ def read_city(words: Words, at: int, attribute: str) -> str | None:
 
 
 def _city_end(words: Words, at: int) -> int:
-    """Return the index behind the name of a known city; `at` if there is none, or a further name: `London Road`."""
+    """Return the index behind the name of a known city; `at` without one, or before a further name: `London Road`."""
     end = _name_end(words, at)
     name = words.folded[at:end]
     return end if " ".join(name) in TWO_WORD_CITIES or (len(name) == 1 and name[0] in CITIES) else at
@@ -257,7 +257,7 @@ def read_new_home(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_product(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a product or an address; a platform is none, since a thing runs on several."""
+    """Read the name of a product or an address; a platform does not count, since a thing runs on several."""
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     if at >= len(words.folded) or words.folded[at] in _PLATFORMS | _NO_NAME:
         return None
@@ -276,7 +276,7 @@ def read_product(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_known_product(words: Words, at: int, attribute: str) -> str | None:
-    """Read a product that is known: in German all nouns are capitalised."""
+    """Read a known product: in German all nouns are capitalised."""
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     is_known = at < len(words.folded) and (words.folded[at] in _PRODUCTS or "." in words.folded[at])
     return read_product(words, at, attribute) if is_known else None
@@ -353,13 +353,13 @@ def read_thing(words: Words, at: int, attribute: str) -> str | None:
 
 
 def _ends_closely(words: Words, at: int) -> bool:
-    """True if nothing follows but words of now: what else follows a word in lower case may be a part of the value."""
+    """True if only words of now follow: other words after a word in lower case may be part of the value."""
     rest = " ".join(words.folded[_skip(words, at, NOW_WORDS) :])
     return not rest or rest == "!" or rest in _PHRASES_OF_NOW
 
 
 ValueReader = Callable[[Words, int, str], str | None]
-"""Words, the index of the value, and the attribute in; the attribute, more exactly, out."""
+"""From words, the index of the value, and the attribute, to a more exact attribute."""
 
 VALUE_READERS: Mapping[str, ValueReader] = {
     "name": read_name,

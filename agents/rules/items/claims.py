@@ -19,14 +19,14 @@ ClaimsByKey = dict[str, ClaimEntry]
 def is_replaceable(item: Memory) -> bool:
     """True if a language model may find that a later item replaces this one.
 
-    What a consolidation has merged into another item is not: the other one stands for it.
+    Not if a consolidation has merged it into another item, which represents it.
     """
     is_open = item.superseded_in is None and item.visibility.searchable
     return is_open and item.item is not None and item.item.kind in CLAIM_KINDS and bool(item.item.supports)
 
 
 def with_known_items(understanding: Understanding, earlier: Mapping[str, Memory]) -> Understanding:
-    """Return a model's answer with what its names stand for, as `Support.replaces`; names that it was not shown go."""
+    """Return a model's answer with its names resolved, as `Support.replaces`; names that were not shown are dropped."""
     if not any(item.replaces for item in understanding.items):
         return understanding
     items = tuple(
@@ -39,7 +39,7 @@ def with_known_items(understanding: Understanding, earlier: Mapping[str, Memory]
 
 
 def turns_of_replaced(item: Memory | None) -> tuple[str, ...]:
-    """Return the ids of turns that state what an item replaces, as a language model has found."""
+    """Return the ids of turns that state the items replaced by an item, as found by a language model."""
     supports = () if item is None else _supports(item)
     return tuple(dict.fromkeys(name.partition("/")[0] for support in supports for name in support.replaces))
 
@@ -47,10 +47,10 @@ def turns_of_replaced(item: Memory | None) -> tuple[str, ...]:
 def claims_of(item: Memory | None) -> ClaimsByKey:
     """Return the claims of an item, each with its latest support that may supersede, or else with its latest.
 
-    To replace an item is a claim about that item: in its scope and its mode, like all others.
+    Replacing an item is a claim about that item: in its scope and its mode, like all others.
 
-    An item that a consolidation merged into another one has none: the other one has them. Nor has one that no search
-    finds: it supersedes nothing that is found.
+    An item that a consolidation merged into another one has none: the other one has them. Nor has an unsearchable one:
+    it supersedes nothing searchable.
     """
     if item is None or item.item is None or item.superseded_in is not None or not item.visibility.searchable:
         return {}
@@ -75,9 +75,9 @@ def update_claim(claim: Claim, memory_id: str, entry: ClaimEntry | None = None) 
 
 
 def preceding_item_ids(claim: Claim, memory_id: str) -> list[str]:
-    """Return the items with a successor that may change when this item is added, removed or said again.
+    """Return the items whose successor may change when this item is added, removed or said again.
 
-    These are the ones before it, back to the last one that may supersede: it is the successor of those before that.
+    These are the ones before it, back to the last one that may supersede: it is the successor of earlier ones.
     """
     index = next((index for index, entry in enumerate(claim.held) if entry.memory_id == memory_id), 0)
     preceding: list[str] = []
@@ -91,9 +91,9 @@ def preceding_item_ids(claim: Claim, memory_id: str) -> list[str]:
 def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     """Return the entry that superseded an item, None while the item is current.
 
-    An item is superseded if each of its claims has a later entry of another item that may supersede, or if an item that
-    was said later than it replaces it. The successor is the next entry, so that the chain tells what held when. By its
-    claims, an item with a support without a claim is current.
+    An item is superseded if each of its claims has a later entry of another item that may supersede, or if a later item
+    replaces it. The successor is the next entry, so that the chain shows what was valid when. An item with a support
+    without a claim is current as far as claims go.
     """
     entries: list[ClaimEntry | None] = []
     if claims_of(item) and all(support.claim is not None for support in _supports(item)):
@@ -124,7 +124,7 @@ def _supports(item: Memory) -> Sequence[Support]:
 def _by_weight(item: Memory) -> list[Support]:
     """Return the supports of an item: those that may supersede, then the others, each the latest first.
 
-    So an assistant that repeats what a user said neither dates it anew nor takes its weight.
+    So an assistant that repeats a user's statement neither updates its date nor takes its weight.
     """
     latest_first = reversed(_supports(item))
     return sorted(latest_first, key=lambda support: not support.may_supersede)

@@ -82,10 +82,10 @@ def item_stability(kind: ItemKind | None, spaced: str) -> float:
 class ExtractedItem(NamedTuple):
     """One item with its span of code points, `end` excluded, in the turn's text or in that of `resource`.
 
-    `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates.
-    `replaces` names earlier items that no longer hold, as a language model has found. `may_supersede` tells whether its
-    voice is one that earlier items yield to. `mode` is its register, as a language model has found, if that is another
-    one than its turn's; such an item, and others of the same sentence, stand `instead_of` the rules' item.
+    `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates. `replaces`
+    names earlier items that are outdated, as found by a language model. `may_supersede` tells whether its voice may
+    supersede earlier items. `mode` is its register, as found by a language model, if it differs from its turn's; such
+    an item, and others of the same sentence, stand `instead_of` the rules' item.
     """
 
     kind: ItemKind | None

@@ -4,8 +4,8 @@ Enters: the memory of a turn, and the understanding of a model. Leaves: items wi
 lies inside its text; the text of an item by rule is exactly its span; the same items in the same order for the same
 memory; time linear in the text. Questions and suppositions give no items.
 
-Reading a page takes a tenth of a second, so it is done beside the event loop before the items are needed. The memory
-may change meanwhile: an analysis counts only for the text and surroundings of which it was made.
+Reading a page takes a tenth of a second, so it is done off the event loop before the items are needed. The memory may
+change meanwhile: an analysis counts only for its own text and surroundings.
 """
 
 import re
@@ -51,14 +51,14 @@ MAX_ITEM_CHARS = 500
 """A longer sentence is a list or a log."""
 
 MIN_ITEM_WORDS, MIN_CONTENT_WORDS = 3, 2
-"""Words of an item, and its words without stop words unless it is a fact: `We decided that` says little."""
+"""Minimum words of an item, and minimum words without stop words, except of a fact: `We decided that` says little."""
 
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
 """A dash separates clauses like a comma."""
 
 
 def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
-    """Return the kind of item of a sentence; without `has_first_person`, facts in the first person are none."""
+    """Return the kind of item of a sentence; without `has_first_person`, none for facts in the first person."""
     if len(text) > MAX_ITEM_CHARS:
         return None
     text = _DASH.sub(", ", text)
@@ -99,8 +99,8 @@ MAX_SEGMENTS = 128
 """Maximum segments of one turn's documents: those of two of the longest resources."""
 
 MAX_DOCUMENT_CHARS = 4 * MAX_PARSED_CHARS
-"""Characters of one turn's documents to search for sentences: a turn may bring a hundred pages, and each takes some
-5 ms without any find."""
+"""Characters of one turn's documents searched for sentences: a turn may have a hundred pages, and each takes about 5 ms
+even without a match."""
 
 MIN_OVERLAP_SHARE = 0.5
 """Minimum overlap of two spans of one item, as a share of the shorter span."""
@@ -112,7 +112,7 @@ def extract_items(memory: Memory, understanding: Understanding | None = None) ->
     items: list[ExtractedItem | None] = list(by_rules)
     by_model = [] if understanding is None else extract_by_model(memory, understanding)
     same_as = [next((n for n, other in enumerate(by_rules) if _is_duplicate(item, other)), None) for item in by_model]
-    # A sentence in two registers: the parts that the model has found stand for the whole.
+    # A sentence in two registers: the model's parts replace the whole.
     parted = {same for item, same in zip(by_model, same_as, strict=True) if item.mode is not None}
     for item, same in zip(by_model, same_as, strict=True):
         if same is None:
@@ -127,7 +127,7 @@ def extract_items(memory: Memory, understanding: Understanding | None = None) ->
 
 
 def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
-    """Return the items by rule of a turn and of its resources, then the segments of these; none if it is no turn."""
+    """Return rule-based items of a turn and its resources, then resource segments; empty for other memories."""
     voice = voice_of(memory)
     if voice is None:
         return []
@@ -143,8 +143,8 @@ def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
 def extract_by_model(memory: Memory, understanding: Understanding) -> list[ExtractedItem]:
     """Return the items of a model with a quotation from the turn's text, or else from that of a resource.
 
-    Others are dropped, and so are rules from a voice that may set none: a tool's output may be anyone's text, and so
-    replaces no earlier item either.
+    Others are dropped, and so are rules from a voice that may not set any: a tool's output may be anyone's text, and so
+    does not replace earlier items either.
     """
     voice = voice_of(memory)
     if voice is None or not understanding.items:
@@ -206,7 +206,7 @@ def _is_duplicate(item: ExtractedItem, other: ExtractedItem) -> bool:
 
 
 class TextSource(NamedTuple):
-    """All that items depend on, besides a model's answer."""
+    """All inputs of the items, except a model's answer."""
 
     text: str
     resources: tuple[Resource, ...]
@@ -217,12 +217,12 @@ class TextSource(NamedTuple):
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
-        """Return what the items of a memory depend on."""
+        """Return the inputs of a memory's items."""
         return cls(*(getattr(memory, name) for name in cls._fields))
 
 
 class AnalysedText(NamedTuple):
-    """The text of a turn, with what rules, and a language model where it has answered, find in it."""
+    """The text of a turn, with the findings of rules, and of a language model if it has answered."""
 
     source: TextSource
     understanding: Understanding | None
@@ -236,7 +236,7 @@ class AnalysedText(NamedTuple):
         return cls(TextSource.of(memory), understanding, items, has_text_signals(memory))
 
     def is_of(self, memory: Memory, understanding: Understanding | None) -> bool:
-        """True if this is the memory's text as it is now, with the same answer of a model."""
+        """True if this is the memory's present text, with the same answer of a model."""
         return (self.source, self.understanding) == (TextSource.of(memory), understanding)
 
 

@@ -1,6 +1,6 @@
 """Detect sentences that state a fact. Pure.
 
-Guesses, wishes and suppositions are no facts. `The deploy target is fly.io` is a fact, `The weather is nice` is none.
+Guesses, wishes and suppositions are not facts. `The deploy target is fly.io` is a fact, `The weather is nice` is not.
 Every repetition in a pattern is bounded or of one character class, so matching is linear in the sentence.
 """
 
@@ -39,7 +39,7 @@ _NO_NOUN = (
     r"que|quien|como|no|pas|qui|quoi|ce|ca|el|ella|il|elle|on|je|tu)"
 )
 NOUN_PATTERN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
-"""A word of a subject: no pronoun, verb or conjunction."""
+"""A word of a subject: not a pronoun, verb or conjunction."""
 
 _THING = rf"(?:the |our |my |a |an )?(?:{NOUN_PATTERN}){{1,5}}?"
 _VALUE = (
@@ -210,7 +210,7 @@ _CLAUSE_STARTS = _CONJUNCTIONS | {",", ":", "?", "!", "and", "but", "because", "
 def states_fact(words: list[str], written: list[str], spaced: str, *, has_first_person: bool) -> bool:
     """True if a sentence states a fact.
 
-    `words` are folded, `written` are as written. Without `has_first_person`, sentences in the first person are none.
+    `words` are folded, `written` are as written. Without `has_first_person`, the first person does not count.
     """
     if _TRIGGERS.isdisjoint(words) or UNCERTAIN.search(spaced):
         return False

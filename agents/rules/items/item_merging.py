@@ -19,11 +19,11 @@ from agents.rules.text.passages import embedding_text
 from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
 
 MAX_SUPPORTS = 32
-"""Latest supports per item: more add no confidence, and the record stays small."""
+"""Maximum latest supports per item: more add no confidence, and the record stays small."""
 
 MAX_SUPPORTS_CHARS = 8192
-"""Characters of the latest supports per item: a page that comes with every turn has some hundred segments, and each is
-rewritten with all of its supports."""
+"""Maximum characters of the latest supports per item: a page attached to every turn has some hundred segments, and each
+is rewritten with all of its supports."""
 
 MAX_COMBINED_CONFIDENCE = 0.99
 """Limit of the combined confidence: all turns may err alike."""
@@ -56,9 +56,9 @@ def support_item_id(turn: Memory, support: Support) -> str:
 
 
 def item_mode(turn: Memory, support: Support) -> str:
-    """Return the mode of an item as it was found: that of its turn, unless a model has found another register.
+    """Return the original mode of an item: that of its turn, unless a model has found another register.
 
-    A mode that a caller has given to the turn holds for all that is in it.
+    A mode that a caller has given to the turn applies to all its items.
     """
     return turn.mode if support.mode is None or turn.mode_source == "caller" else support.mode
 
@@ -75,17 +75,17 @@ def modeless_item_id(turn: Memory, support: Support) -> str:
 
 
 def modeless_ids(turn: Memory, support: Support) -> set[str]:
-    """Return the ids without a mode of an item, and of the rules' item that it stands for."""
+    """Return the ids without a mode of an item, and of the rules' item that it replaces."""
     texts = {support.text, support.instead_of or support.text}
     return {derive_item_id(turn.scope, "", support.type, text) for text in texts}
 
 
 PARTED = " parted"
-"""Stands for the mode in the tombstone of a rules' item of which a part was forgotten: its other parts may be made."""
+"""Stands for the mode in the tombstone of a rules' item that was forgotten in part: other parts may be created."""
 
 
 def tombstones_of(item: Memory, support: Support) -> set[str]:
-    """Return the tombstones by which an item is forgotten, and the rules' item that has its words."""
+    """Return the tombstones that forget an item, and the rules' item with the same words."""
     whole = set[str]()
     if support.instead_of is not None:
         whole = {derive_item_id(item.scope, PARTED, support.type, support.instead_of)}
@@ -93,7 +93,7 @@ def tombstones_of(item: Memory, support: Support) -> set[str]:
 
 
 def forgotten_by(turn: Memory, support: Support) -> set[str]:
-    """Return the tombstones each of which keeps an item from being made."""
+    """Return the tombstones, each of which prevents an item."""
     if support.instead_of is not None:
         return modeless_ids(turn, support)
     return {modeless_item_id(turn, support), derive_item_id(turn.scope, PARTED, support.type, support.text)}
@@ -130,7 +130,7 @@ def replace_supports(item: Memory | None, turns: Collection[str], new: Iterable[
 
 
 class ItemDiff(NamedTuple):
-    """Ids of items that a turn makes, removes, or gives other evidence; each in one of the lists, in order."""
+    """Ids of items that a turn creates, removes, or gives changed evidence; each in one of the lists, in order."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class ItemDiff(NamedTuple):
 def diff_items(
     turn: Memory, items: Iterable[tuple[str, Memory | None, Sequence[Support]]], dropped: Iterable[Memory]
 ) -> ItemDiff:
-    """Compare items with what they will be: those that get these supports of a turn, and those that lose its own."""
+    """Compare items with their future state: those with these supports of a turn, and those that lose its own."""
     turns, added, removed, changed = (turn.memory_id,), set[str](), set[str](), set[str]()
     for memory_id, before, supports in items:
         if before is None:
@@ -154,7 +154,7 @@ def diff_items(
 
 
 def sum_diffs(diffs: Iterable[ItemDiff]) -> ItemDiff:
-    """Return what changes of several turns come to: an item that one removed and another made is a changed one."""
+    """Return the total change of several turns: an item that one removed and another created is a changed one."""
     added, removed, changed = (set[str]() for _ in ItemDiff._fields)
     for diff in diffs:
         added |= {*diff.added}
@@ -169,8 +169,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
     """Build the record of an item with these supports; `turn` is the latest supporting turn.
 
     Text, kind, claim and stability are those of the last support. The mode of `before` stays: a user may have moved the
-    item to another mode than its turns. Otherwise it is the one that was found, and the caller sees to its visibility
-    and its decay. An item of several turns has no turn, conversation, role or speaker.
+    item to another mode than its turns. Otherwise it is the original one, and the caller sets its visibility and its
+    decay. An item of several turns has no turn, conversation, role or speaker.
     """
     last = supports[-1]
     is_single_turn = len({support.memory_id for support in supports}) == 1
@@ -267,7 +267,7 @@ def is_due_by_rules(
 ) -> bool:
     """True if the rules find other items in a turn than its record has; `items` are these.
 
-    Of a turn that a model has understood, items are only added.
+    For a turn understood by a model, only added items count.
     """
     current = {support for item in items for support in supports_from_turn(item, turn)}
     wanted = {support for support in supports if not any(map(is_forgotten, forgotten_by(turn, support)))}
@@ -281,7 +281,7 @@ def is_due_by_rules(
         item = read(item_id)
         if item is None or item.item is None:
             return True
-        # An item that has as many later supports as it may have is not due.
+        # An item that already has the maximum of later supports is not due.
         of_turn = [other for other in current if support_item_id(turn, other) == item_id]
         if set(replace_supports(item, (turn.memory_id,), [*of_turn, support])) != set(item.item.supports):
             return True

@@ -1,7 +1,7 @@
 """Derive the kind of an item from the labels of a sentence, and the kinds that each voice may say. Pure.
 
-Only users and the system prompt set safety rules, and only users correct. A tool reports errors and nothing else, since
-its output may be anyone's text. A step of a procedure begins with an imperative verb.
+Only users and the system prompt set safety rules, and only users correct. A tool only reports errors, since its output
+may be anyone's text. A step of a procedure begins with an imperative verb.
 """
 
 import re
@@ -108,7 +108,7 @@ FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 """Voices with a first person that means the speaker."""
 
 CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction", "preference"})
-"""Kinds with claims; two rules or two goals can hold together. A preference has one if it is a favourite thing."""
+"""Kinds with claims; two rules or two goals can be valid together. A preference has one if it is a favourite thing."""
 
 REPLACING_VOICES = frozenset({Voice.USER, Voice.PERSON, Voice.SYSTEM})
 """Voices whose statements supersede earlier ones, by their claim or where a language model says so."""
@@ -117,7 +117,7 @@ _MACHINE_NAMES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model
 
 
 def voice_of(memory: Memory) -> Voice | None:
-    """Return the voice of a turn; None for a memory that is no turn."""
+    """Return the voice of a turn; None for other memories."""
     if memory.origin != "said" or memory.role is None:
         return None
     if memory.role == "assistant" and memory.speaker and fold(memory.speaker).strip() not in _MACHINE_NAMES:
@@ -188,7 +188,7 @@ def find_step_lists(text: str) -> list[Span]:
 
 
 def _list_span(text: str, lines: list[Span], end: int, steps: int) -> list[Span]:
-    """Return the span of the list of `steps` lines before line `end`; nothing if it is too short or too long."""
+    """Return the span of the list of `steps` lines before line `end`; empty if it is too short or too long."""
     if steps < MIN_STEPS:
         return []
     first = end - steps

@@ -1,8 +1,8 @@
 """Known names of people, cities, countries and companies, folded. Pure.
 
-A capital letter proves little: it begins every sentence, and every noun in German. A name that is not listed costs a
-missed contradiction; a noun that is taken for a name hides something true. So words that are mostly something else
-(`Will`, `Hope`, `Nice`) and parts of places (`Brooklyn`, `Shoreditch`) are left out.
+A capital letter proves little: it begins every sentence, and every noun in German. A missing name costs a missed
+contradiction; a noun taken for a name hides something true. So words that are mostly something else (`Will`, `Hope`,
+`Nice`) and parts of places (`Brooklyn`, `Shoreditch`) are left out.
 """
 
 
@@ -130,4 +130,4 @@ COMPANIES = _words(
     "biontech uber airbnb stripe paypal twitter linkedin github gitlab hetzner"
 )
 COMPANY_FORMS = _words("gmbh ag se kg ohg ug inc ltd llc corp plc spa srl sarl sas lda")
-"""What the name of a company ends with."""
+"""Endings of company names."""

@@ -1,1 +1,1 @@
-"""Layout of vectors in a plane: what is near in meaning lies near on the map."""
+"""Layout of vectors in a plane: similar memories are close together."""

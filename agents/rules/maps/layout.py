@@ -1,7 +1,7 @@
-"""Lay out vectors in a plane by their neighbour graph: near in meaning, near on the map. Pure.
+"""Lay out vectors in a plane by their neighbour graph: similar rows are close together. Pure.
 
 Enters: rows of length 1, and places to start from. Leaves: places in the square, both coordinates in -1..1. Guaranteed:
-deterministic, the same bytes twice on one machine; time linear in the edges, after neighbours in the square of the
+deterministic, the same bytes twice on one machine; time linear in the edges, plus neighbours in quadratic time of the
 rows; memory bounded by a block of rows. Long work can be stopped between two of its pieces.
 
 Edges are those of a fuzzy simplicial set (McInnes, Healy and Melville, "UMAP: Uniform Manifold Approximation and
@@ -27,11 +27,11 @@ StopCondition = Callable[[], bool]
 
 
 class Stopped(Exception):
-    """Raised by work that was told to stop."""
+    """Raised by stopped work."""
 
 
 def never() -> bool:
-    """Let the work come to its end."""
+    """Never stop."""
     return False
 
 
@@ -45,7 +45,7 @@ Places = NDArray[np.float32]
 """Shape (points, 2), finite."""
 
 FILLED_SHARE = 0.95
-"""Share of the square that a new map fills: what comes later has room at its edge."""
+"""Share of the square that a new map fills: later points have room at its edge."""
 
 
 def scale_to_square(places: Places) -> Places:
@@ -78,13 +78,13 @@ def align(places: Places, old_rows: NDArray[np.int64], old: Places) -> Places:
 
 
 BLOCK_ROWS = 128
-"""Rows that are compared with all others at once: 30 MB with 20,000 others."""
+"""Rows compared with all others at once: 30 MB with 20,000 others."""
 
 MAX_GRAPH_NEIGHBOURS = 15
 """Neighbours of a row in the graph, as in UMAP; of fewer than 30 rows half of them, else all would be neighbours."""
 
 MIN_GRAPH_ROWS = 3
-"""Rows of which a graph can be made."""
+"""Minimum rows of a graph."""
 
 BISECTIONS = 32
 """Steps to find the scale of a row's distances: exact to the last digit of 32-bit floats."""
@@ -149,11 +149,11 @@ def neighbour_graph(rows: Matrix, should_stop: StopCondition = never) -> Edges:
 
 
 MAX_FITTED_ROWS = 4096
-"""Vectors that the components are found with, of more every n-th: a tenth of a second for 1,024 dimensions."""
+"""Vectors used to find the components, of more every n-th: a tenth of a second for 1,024 dimensions."""
 
 
 TINY = 1e-9
-"""Length of a direction that is only rounding: equal vectors have none."""
+"""Length up to which a direction is only rounding: equal vectors have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class PrincipalPlane:
 
 
 EPOCHS, REFIT_EPOCHS = 200, 60
-"""Of a new layout, and of one that starts from an old one."""
+"""Epochs of a new layout, and of one that starts from an old one."""
 
 NEGATIVES = 5
 """Random points that push the head of each drawn edge."""
@@ -201,10 +201,10 @@ CURVE_A, CURVE_B = np.float32(1.577), np.float32(0.895)
 """1 / (1 + a d^2b) is the similarity at a distance d; fitted to a minimum distance of 0.1 (UMAP's default)."""
 
 MAX_PULL = np.float32(4)
-"""Of one pair along one axis: as in UMAP."""
+"""Limit of one pair's force along one axis: as in UMAP."""
 
 MAX_STEP = np.float32(1)
-"""Of a point along one axis in one epoch: all pairs of a point act at once, and many would throw it across."""
+"""Limit of a point's move along one axis in one epoch: all its pairs act at once, and many would throw it across."""
 
 SEED = 20240229
 """Of the draws."""
@@ -260,21 +260,21 @@ def _sums(rows: NDArray[np.int64], values: Places, size: int) -> Places:
 
 
 MAX_LAID_OUT = 20_000
-"""Memories that are laid out; others are placed among them. Neighbours take time in the square: a minute for these."""
+"""Maximum memories laid out; others are placed among them. Neighbours take quadratic time: a minute for these."""
 
 REFIT_SHARE = 0.2
 """Share of new memories from which a map is laid out again."""
 
 MAX_KEPT_POINTS = 100_000
-"""Points of a kept map, 3 MB: beyond it those that are only placed are placed again when they are asked for."""
+"""Maximum points of a stored map, 3 MB: beyond it points that are only placed are recomputed for each request."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapLayout:
     """Memories with their places, the laid out ones first.
 
-    `laid_out` counts the memories that were laid out, `remaining` those of them that are still there; `total` were in
-    the space then.
+    `laid_out` counts the memories that were laid out, `remaining` those of them that are still there; `total` was the
+    size of the space then.
     """
 
     ids: tuple[str, ...]
@@ -311,14 +311,14 @@ class MapLayout:
         return replace(self, ids=(*self.ids, *memory_ids), places=np.concatenate((self.places, places)))
 
     def trimmed(self) -> "MapLayout":
-        """Return the map with as many points as are kept."""
+        """Return the map with its storable points."""
         if len(self.ids) <= MAX_KEPT_POINTS:
             return self
         points = max(MAX_KEPT_POINTS, self.remaining)
         return replace(self, ids=self.ids[:points], places=self.places[:points])
 
     def has_grown(self, total: int) -> bool:
-        """True if so many of the memories that are in the space now are new that it is laid out again."""
+        """True if enough of the space's present memories are new to lay it out again."""
         placed = self.total * self.remaining / max(1, self.laid_out)
         return self.remaining == 0 or total - placed >= REFIT_SHARE * total
 
@@ -340,7 +340,7 @@ PLACING_NEIGHBOURS = 5
 
 
 def place_among(rows: Matrix, laid_out: Matrix, places: Places) -> Places:
-    """Return a place for each row. Without laid out rows it is the middle."""
+    """Return a place for each row: the middle without laid out rows."""
     count = min(PLACING_NEIGHBOURS, len(laid_out))
     if not count or not len(rows):
         return np.zeros((len(rows), 2), np.float32)

@@ -1,4 +1,4 @@
-"""Sum up what a boundary has, from counts of its memories, and how it grew by day, week or month. Pure."""
+"""Sum up a boundary from counts of its memories, and its growth by day, week or month. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -39,7 +39,7 @@ class CountedMemories(NamedTuple):
 def summarise_boundary(
     boundary: str, counted: CountedMemories, declared: ModeDeclarations, fields: BoundaryFields = USER_BOUNDARY
 ) -> Boundary:
-    """Return what a boundary has; `fields` are those of its scope."""
+    """Return the summary of a boundary; `fields` are those of its scope."""
     kinds = counted.kinds
     statuses = _sums((kind.status, kind.memories) for kind in kinds)
     memories = _sums((kind.mode, kind.memories) for kind in kinds)
@@ -72,7 +72,7 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
 
 
 MAX_PERIODS = 120
-"""Periods that are counted: as many bars as a picture shows, four months of days or ten years of months."""
+"""Maximum counted periods: as many bars as a picture shows, four months of days or ten years of months."""
 
 DAY_MS = 86_400_000
 

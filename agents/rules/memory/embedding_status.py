@@ -20,7 +20,7 @@ def mark_pending(memory: Memory, error: str | None = None) -> Memory:
 
 
 def mark_stale(memory: Memory) -> Memory:
-    """Mark the vector as one of another space than the mode's current one; searches of that space still find it."""
+    """Mark the vector as outdated, of another space than the mode's; searches of that space still find it."""
     before = memory.embedding
     valid = () if before.space is None or before.content_hash != memory.content_hash else (before.space,)
     held = tuple(dict.fromkeys((*valid, *before.held)))
@@ -28,14 +28,14 @@ def mark_stale(memory: Memory) -> Memory:
 
 
 def replace_held(memory: Memory, held: tuple[str, ...] = ()) -> Memory:
-    """Return the memory with vectors in these spaces beside its mode's current one."""
+    """Return the memory with vectors in these spaces in addition to its mode's current one."""
     if memory.embedding.held == held:
         return memory
     return _with(memory, memory.embedding.model_copy(update={"held": held}))
 
 
 def with_held(memory: Memory, location: VectorLocation | None) -> Memory:
-    """Return the memory with a vector of its text in this location as well, if that is one of its mode."""
+    """Return the memory with a further vector of its text in this location, if that is one of its mode."""
     if location is None or location.mode != memory.mode:
         return memory
     held = tuple(dict.fromkeys((*memory.embedding.held, location.space)))
@@ -50,7 +50,7 @@ def mark_not_applicable(memory: Memory) -> Memory:
 def apply_embedded(memory: Memory, event: Embedded) -> Memory:
     """Record that the vector was written or failed; add the categories that an item's vector fits."""
     if memory.item is not None and event.categories is not None:
-        # Merge: the event may have been made before a category was declared, and must not remove it.
+        # Merge: the event may predate the declaration of a category, and must not remove it.
         categories = merge_assignments(memory.item.categories, event.categories)
         memory = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
     embedding = Embedding(
@@ -65,14 +65,14 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
 
 
 def written_location(event: Embedded) -> VectorLocation | None:
-    """Return where the event's vector was written; None if it was not."""
+    """Return the location of the event's vector; None if it was not written."""
     return VectorLocation(mode=event.mode, space=event.space) if event.status == "ready" and event.space else None
 
 
 def reported_location(event: Embedded) -> VectorLocation | None:
-    """Return a location with a vector of the event's text, written or held; None if there is none.
+    """Return a location with a vector of the event's text, written or held; None without one.
 
-    Where it is not wanted, all of the memory in collections of that mode are removed.
+    If it is not wanted, all vectors of the memory in collections of that mode are removed.
     """
     held = VectorLocation(mode=event.mode, space=event.held[0]) if event.held else None
     return written_location(event) or held
@@ -85,9 +85,9 @@ def is_located(memory: Memory, location: VectorLocation) -> bool:
 
 
 def mark_waiting(memory: Memory, event: Embedded) -> Memory:
-    """Mark the vector as waiting for the mode's model; that of the former embedder may be there.
+    """Mark the vector as waiting for the mode's model; the former embedder's may exist.
 
-    It is the last known one then: the request has removed that of another mode.
+    That is its last known location then: the request has removed the vector of another mode.
     """
     before = memory.embedding
     location = reported_location(event) or before.place
@@ -95,9 +95,9 @@ def mark_waiting(memory: Memory, event: Embedded) -> Memory:
 
 
 def is_compared_vector(memory: Memory, event: Embedded) -> bool:
-    """True if the record has the vector that a comparison with the index tells of.
+    """True if the record has the vector reported by a comparison with the index.
 
-    A kept one may be the present one: what stood beside it was released since the comparison.
+    A kept one may be the present one: the present one at that time was released since the comparison.
     """
     present = memory.embedding
     is_present = (present.place, present.content_hash) == (_compared_location(event), event.content_hash)
@@ -105,9 +105,9 @@ def is_compared_vector(memory: Memory, event: Embedded) -> bool:
 
 
 def apply_kept(memory: Memory, event: Embedded) -> Memory:
-    """Record that the vector that is due was in the index already, one of those that the memory holds.
+    """Record that the due vector was already in the index, one of those that the memory holds.
 
-    The memory may not be marked yet: the comparison can be ahead of the change that its mode's declaration has begun.
+    The memory may not be marked yet: the comparison can be ahead of the change begun by its mode's declaration.
     """
     before = (mark_stale(memory) if memory.embedding.status == "ready" else memory).embedding
     at_once = before.model_copy(
@@ -133,7 +133,7 @@ def without_lost(memory: Memory, event: Embedded) -> Memory:
 
 
 def report_of(memory: Memory, status: Literal["kept", "lost"], space: str, at: datetime) -> Embedded:
-    """Return the event of a comparison with the index, which tells of a vector beside the present one."""
+    """Return the event of a comparison with the index, about a vector other than the present one."""
     return Embedded(
         memory_id=memory.memory_id,
         content_hash=memory.content_hash,
@@ -148,7 +148,7 @@ def report_of(memory: Memory, status: Literal["kept", "lost"], space: str, at: d
 def is_about_earlier_edit(memory: Memory, event: Embedded) -> bool:
     """True if the text was replaced after this event's text, and has come back since if it is the same.
 
-    The event of the current text follows, and until then the index may hold the vector of the text between.
+    The event of the current text follows, and until then the index may hold the vector of the intermediate text.
     """
     return event.latest is not None and event.latest != memory.latest
 
@@ -166,7 +166,7 @@ def awaits_model(memory: Memory) -> bool:
 def orphaned_location(
     memory: Memory, location: VectorLocation | None, held: Collection[str] = ()
 ) -> VectorLocation | None:
-    """Return the location that still holds an outdated vector once the vector is at `location`; None if there is none.
+    """Return the location that still holds an outdated vector once the vector is at `location`; None without one.
 
     An in-flight request carries the record's location, and its vector is removed from there. An unexpected vector may
     have been requested before that location was known. Vectors in the spaces of `held` are kept.
@@ -187,10 +187,10 @@ JobOutcome = Literal["processed", "skipped", "failed"]
 
 
 def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = False) -> MaintenanceAction:
-    """Return what the job does with a memory.
+    """Return the job's action for a memory.
 
     `digest` names the vector space of the memory's mode, None while it is unknown; `is_missing`: the index lacks the
-    vector that the record names.
+    vector named by the record.
     """
     embedding = memory.embedding
     if not _concerns(job, memory, digest, is_missing=is_missing):
@@ -205,7 +205,7 @@ def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missi
 
 
 def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOutcome | None:
-    """Return how the request for a memory's vector ended; None while it is pending."""
+    """Return the outcome of the request for a memory's vector; None while it is pending."""
     if now is None:
         return "skipped"
     if now.embedding.status == "not_applicable":

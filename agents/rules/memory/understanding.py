@@ -1,4 +1,4 @@
-"""A language model's understanding of a turn: merge it into what the rules found, supersede, decide when due. Pure."""
+"""A language model's understanding of a turn: merge it with the rules' results, supersede, decide when due. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -55,14 +55,14 @@ def is_misclassified(memory: Memory, mode: InteractionMode) -> bool:
 
 
 def with_correction(memory: Memory, mode: InteractionMode) -> Memory:
-    """Set the interaction mode that a user says is right; it stays until the text changes."""
+    """Set the interaction mode given by a user; it stays until the text changes."""
     interaction = Interaction(mode=mode, confidence=1.0)
     reading = memory.reading.model_copy(update={"interaction": interaction, "is_corrected": True})
     return memory.model_copy(update={"reading": reading})
 
 
 def with_understanding(memory: Memory, event: Understood) -> Memory:
-    """Add a model's answer to the memory. What the rules found stays where the model says nothing."""
+    """Add a model's answer to the memory. The rules' results stay where the model says nothing."""
     answer = event.found
     if answer is None and memory.reading.status == "model":
         # The valid answer stays; a refresh notes that its later prompt gave none.
@@ -97,7 +97,7 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
 
 
 def as_read_by_rules(memory: Memory) -> Memory:
-    """Return a turn as rules alone understand it: what an earlier answer has said does not outlive it.
+    """Return a turn as understood by rules alone: an earlier model's answer is dropped.
 
     The interaction mode stays until another one is found.
     """
@@ -113,13 +113,13 @@ def as_read_by_rules(memory: Memory) -> Memory:
 
 
 def with_refreshed(memory: Memory, refreshed: Refreshed, revision: int) -> Memory:
-    """Note on a turn what understanding it again, by this revision of the pipelines, has changed."""
+    """Note on a turn the changes by understanding it again with this revision of the pipelines."""
     reading = memory.reading.model_copy(update={"refreshed": refreshed, "revision": revision})
     return memory.model_copy(update={"reading": reading})
 
 
 def is_answered_again(memory: Memory, event: Understood | Reread) -> bool:
-    """True if another event of the same job has been applied: a job that was killed may have asked twice."""
+    """True if another event of the same job has been applied: a killed job may have asked twice."""
     done = memory.reading.refreshed
     if event.refresh is None or done is None:
         return False
@@ -127,20 +127,20 @@ def is_answered_again(memory: Memory, event: Understood | Reread) -> bool:
 
 
 class ModelAndPrompt(NamedTuple):
-    """The profile and the prompt version that turns are understood by today."""
+    """The current profile and prompt version for understanding turns."""
 
     profile: str
     prompt: str
 
 
 def is_covered(memory: Memory, job: Job) -> bool:
-    """True if a job has this memory understood again if it is due: a turn that awaits no answer already."""
+    """True if a job has this memory understood again if it is due: a turn that is not awaiting an answer anyway."""
     is_answered = memory.origin == "said" and memory.reading.status != "pending"
     return is_answered and job.mode in (None, memory.mode)
 
 
 def is_of_earlier_revision(memory: Memory, job: Job, current: int) -> bool:
-    """True if the turn was understood by an earlier revision than the job asks for, and than the current one."""
+    """True if the turn was understood by an earlier revision than the job's and the current one."""
     return job.before_revision is not None and memory.reading.revision < min(job.before_revision, current)
 
 

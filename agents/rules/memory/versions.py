@@ -31,7 +31,7 @@ _MEANINGFUL_PUNCTUATION = frozenset("#@%&-")
 """Punctuation that belongs to a word: `-5`, `50%`, `C#`."""
 
 KEPT_TEXTS = 256
-"""Normalised texts that are kept: an item's id is needed three times while its turn is written, 0.1 ms each."""
+"""Cached normalised texts: an item's id is needed three times while its turn is written, 0.1 ms each."""
 
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 
@@ -80,8 +80,8 @@ def hash_texts(texts: Iterable[str]) -> str:
 
 
 MAX_VERSIONS = 64
-"""Texts that a memory remembers by their hashes, the latest: 9 kB of its row, which every edit writes anew. A text that
-comes back after more edits counts as a new one; a redelivered record is recognised by its offset."""
+"""Maximum texts that a memory remembers by their hashes, the latest: 9 kB of its row, which every edit rewrites. A text
+that comes back after more edits counts as a new one; a redelivered record is recognised by its offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def next_memory(
 ) -> Memory:
     """Return the memory after this turn. An edit keeps id, `source` and first time; the rest is the turn's.
 
-    It is filtered by the turn's own visibility, an edit's by default that of before; that of its mode is missing.
+    It is filtered by the turn's own visibility, an edit's by default the former one; that of its mode is still missing.
 
     `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
     """
@@ -233,7 +233,7 @@ def build_forgotten_acceptance(turn: Turn, identity: TurnIdentity) -> TurnAccept
 
 
 def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
-    """Move the memory to another mode; its vector is due there. A set `content_hash` allows to reuse a ready vector."""
+    """Move the memory to another mode; its vector is due there. A set `content_hash` allows reuse of a ready vector."""
     before = memory.embedding
     reusable_hash = before.content_hash if before.status == "ready" else None
     embedding = Embedding(place=before.place, content_hash=reusable_hash)

@@ -1,6 +1,6 @@
 """Visibility of memories: hard filters, the memories that a change affects, and the views of commands. Pure.
 
-A memory that is not searchable is in an index of its own (`Memory.index_name`), which no search reads, and its vector
+A memory that is not searchable is in its own index (`Memory.index_name`), which no search reads, and its vector
 is due to be removed. A private one does not wait for a language model.
 """
 
@@ -21,7 +21,7 @@ from schemas.state.modes import EVERYWHERE, Mode, ModeDeclarations, Visibility
 
 
 def mode_visibility(memory: Memory, declared: ModeDeclarations) -> Visibility:
-    """Return what the memory's mode is declared with; that of a mode which is gone limits nothing."""
+    """Return the declared filters of the memory's mode; a deleted mode filters nothing."""
     mode = declared.find(memory.mode, memory.scope[PROJECT_FIELD])
     return EVERYWHERE if mode is None else mode.visibility
 
@@ -29,7 +29,7 @@ def mode_visibility(memory: Memory, declared: ModeDeclarations) -> Visibility:
 def may_show_model(memory: Memory, declared: ModeDeclarations) -> bool:
     """True if a language model may read the memory now.
 
-    By its record and by its mode: after a declaration it takes a moment until all records have it.
+    By its record and by its mode: after a declaration it takes a moment until all records have the change.
     """
     return not memory.visibility.private and not mode_visibility(memory, declared).private
 
@@ -48,7 +48,7 @@ def own_after_change(memory: Memory, change: Change) -> Visibility:
 
 
 def with_visibility(memory: Memory, own: Visibility, of_mode: Visibility, *, asks_model: bool = False) -> Memory:
-    """Return the memory with this visibility of its own, limited by that of its mode.
+    """Return the memory with this own visibility, limited by that of its mode.
 
     `asks_model`: a turn that is no longer private is due to be read by a language model, unless one has read it.
     """
@@ -71,7 +71,7 @@ def with_applicable_embedding(memory: Memory) -> Memory:
 
 
 def with_reading_status(memory: Memory, *, was_private: bool, asks_model: bool) -> Memory:
-    """Return the memory waiting for a language model, or not, where its visibility has changed that."""
+    """Return the memory waiting for a language model, or no longer waiting, if its visibility has changed that."""
     status = memory.reading.status
     if memory.visibility.private and status == "pending":
         status = "rules"
@@ -93,7 +93,7 @@ def with_reading_status(memory: Memory, *, was_private: bool, asks_model: bool) 
 def item_visibility(turn: Memory, before: Memory | None) -> Visibility:
     """Return the visibility of a turn's item; `before` is its record, if it has one.
 
-    An item that a user has moved to another mode than its turn's keeps what that mode adds.
+    An item that a user has moved to another mode than its turn's keeps that mode's filters.
     """
     if before is None or before.origin != "extracted" or before.mode == turn.mode:
         return turn.visibility

@@ -16,23 +16,23 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, EmbedderDescription, FormerEmbedder, Mode, ModeDeclarations
 
 MAX_SHOWN_NAME_CHARS = 80
-"""Characters of an unknown name that an error repeats."""
+"""Maximum characters of an unknown name repeated in an error."""
 
 
 MAX_MODES_PER_SCOPE = 64
-"""Modes that a user declares for all projects, and modes that each project has of its own: every question may search
-all of them, and each with memories is a vector collection."""
+"""Maximum modes that a user declares for all projects, and for each project: every question may search all of them, and
+each with memories is a vector collection."""
 
 MAX_MODES = 256
-"""Modes of a user together: all of them are one row of the table."""
+"""Maximum modes of a user (they share one row of the table)."""
 
 MAX_FORMER_MODE_NAMES = 32
-"""Earlier names that a mode remembers, the latest. They answer a repeated `rename_mode`, and model answers that were
-asked for under an earlier name: both are about the last ones."""
+"""Maximum earlier names of a mode, the latest. They answer a repeated `rename_mode`, and model answers about an earlier
+name: both concern the last ones."""
 
 MAX_DELETED_MODES = 256
-"""Deleted modes that a user's declarations remember, the latest: a `delete_mode` that is repeated later than that is
-refused as `unknown_mode`. A redelivered one is among the very last."""
+"""Maximum deleted modes remembered for a user, the latest: a later repetition of `delete_mode` is refused as
+`unknown_mode`. A redelivered one is among the very last."""
 
 
 def require_mode(declared: ModeDeclarations, name: str, project: str | None, field: str) -> Mode:
@@ -61,10 +61,10 @@ def declare_mode(
 ) -> ModeDeclarations:
     """Add a mode, or change the one of that name; omitted fields keep their values.
 
-    `offset` is the command's; a mode that is added keeps `created_at`.
+    `offset` is the command's; an added mode keeps `created_at`.
 
     The embedder before becomes the former one, unless the vectors of the former one still serve (`former_serves`): then
-    that one stays, and what was made in between is given up. Declaring the former embedder again restores its prefixes.
+    that one stays, and the intermediate one is given up. Declaring the former embedder again restores its prefixes.
 
     Raises Rejected, `too_large`, beyond the limits of modes.
     """
@@ -78,7 +78,7 @@ def declare_mode(
             raise _no_room(f"a user declares at most {MAX_MODES} modes (MAX_MODES)")
     fields = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
     effective = declared.find(wanted.name, target)
-    # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
+    # The declaration that this one replaces: for a project that of the user, else the deployment's `general`.
     former = None if effective is None else effective.former
     added = Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former, created_at=created_at)
     old = before or added
@@ -120,7 +120,7 @@ def drop_former(declared: ModeDeclarations, mode: Mode) -> ModeDeclarations:
 
 
 def needs_refiltering(before: Mode | None, after: Mode) -> bool:
-    """True if the change filters the mode's memories otherwise; those of a mode that was deleted are in none."""
+    """True if the change filters the mode's memories differently; a deleted mode has none."""
     return before is not None and before.visibility != after.visibility
 
 
@@ -150,7 +150,7 @@ def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) ->
 def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) -> tuple[ModeDeclarations, Mode]:
     """Delete a mode and clear its defaults. Raises Rejected, `unknown_mode`, `conflict` or `invalid_value`.
 
-    What becomes of its memories is recorded in `deleted`, so that a redelivered command can be carried out again.
+    The fate of its memories is recorded in `deleted`, so that a redelivered command can run again.
     """
     mode = _own(declared, wanted.name, project)
     if wanted.name == GENERAL:
@@ -221,7 +221,7 @@ ModeChoice = tuple[str, ModeSource]
 def mode_on_arrival(asked: str | None, project: str, declared: ModeDeclarations, before: Memory | None) -> ModeChoice:
     """Return a turn's mode before any model has read it: the caller's, else that of `before`, else a default.
 
-    `before` is the memory that the turn edits: its explicit mode stays while it is declared, so that an edit undoes
+    `before` is the memory that the turn edits: its explicit mode stays while it is declared, so that an edit reverts
     neither a correction nor a model's choice. Raises Rejected, `unknown_mode`, if the caller's mode is not declared.
     """
     if asked is not None:
@@ -251,7 +251,7 @@ def with_mode_source(source: ModeSource, memory: Memory) -> Memory:
 
 
 def with_decay(memory: Memory, declared: ModeDeclarations) -> Memory:
-    """Set the memory's decay to that which its mode has for its type."""
+    """Set the memory's decay to its mode's value for its type."""
     mode = declared.find(memory.mode, memory.scope[PROJECT_FIELD])
     return memory if mode is None else memory.model_copy(update={"decay": mode.decay_of(memory.type)})
 
@@ -259,7 +259,7 @@ def with_decay(memory: Memory, declared: ModeDeclarations) -> Memory:
 def awaits_declared(columns: MemoryColumns, declared: ModeDeclarations, mode: Mode, digest: str | None) -> bool:
     """True if a memory of the mode has a vector, but none in the space of its declared embedder.
 
-    `digest` names that space, None while the model is not loaded: what is `ready` counts as made then.
+    `digest` names that space, None while the model is not loaded: `ready` then counts as embedded.
     """
 
     def is_of_mode(kind: MemoryKind) -> bool:

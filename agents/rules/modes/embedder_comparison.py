@@ -1,7 +1,7 @@
-"""Compare two embedders on the turns of a mode: which of them has the turns of one conversation nearer. Pure.
+"""Compare two embedders on the turns of a mode: which one places the turns of a conversation nearer together. Pure.
 
-Enters: columns of a boundary's turns; then a vector of each sampled turn by both embedders. Leaves: the sample, the
-same one each time; then shares of neighbours that were found, and whether they differ.
+Enters: columns of a boundary's turns; then a vector of each sampled turn by both embedders. Leaves: the sample, always
+the same one; then the shares of neighbours found, and whether they differ.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ MAX_CONVERSATION_TURNS = 20
 """Turns of one conversation: one long conversation must not be the whole sample."""
 
 MIN_TURNS = 50
-"""Turns below which a difference is chance."""
+"""Minimum turns: with fewer a difference is chance."""
 
 NEIGHBOURS = 10
 
@@ -34,7 +34,7 @@ Verdict = Literal["better", "worse", "no_difference", "same_embedder", "too_few_
 
 
 class SampledTurn(NamedTuple):
-    """A turn, and a number of its conversation."""
+    """A turn and the index of its conversation."""
 
     memory_id: str
     conversation: int
@@ -100,7 +100,7 @@ SENTENCES: dict[Verdict, str] = {
 
 
 def _recall(rows: Matrix, conversations: IntArray) -> FloatArray:
-    """Return for each turn the share of its own conversation among its nearest, of all that could be."""
+    """Return for each turn the share of its conversation among its nearest, relative to the possible maximum."""
     unit = normalise_rows(rows)
     cosine = unit @ unit.T
     np.fill_diagonal(cosine, -np.inf)

@@ -88,7 +88,7 @@ MIN_GROUP_SHARE = 0.02
 """Share of all given turns: among years of memories a single evening is no register."""
 
 MAX_GROUP_SHARE = 0.5
-"""Share of all given turns: a larger group is what the default mode is for."""
+"""Maximum share of all given turns: a larger group is the default mode's purpose."""
 
 MAX_GROUP_TERMS = 6
 """Keywords of a group."""

@@ -20,22 +20,22 @@ from schemas.state.modes import Mode
 from schemas.state.understanding import FoundItem, Understanding
 
 MAX_TURN_CHARS = 12_000
-"""Characters of the turn in a prompt: some 3,000 tokens; of a longer one the beginning and the end."""
+"""Maximum characters of the turn in a prompt: about 3,000 tokens; of a longer one the beginning and the end."""
 
 MAX_EXCERPT_CHARS = 400
-"""Characters of each earlier turn, or of each item of a category: enough to show its register."""
+"""Maximum characters of each earlier turn, or of each item of a category: enough to show its register."""
 
 MAX_EARLIER_CHARS = MAX_EXCERPT_CHARS + 80
-"""Characters of an earlier item in a prompt, with its name and its time."""
+"""Maximum characters of an earlier item in a prompt, with its name and its time."""
 
 MAX_DESCRIPTION_CHARS = 600
-"""Characters of a description or a hint, as every prompt pays for them."""
+"""Maximum characters of a description or a hint, as every prompt pays for them."""
 
 MAX_MODE_PROMPT_CHARS = 8_000
-"""Characters that all modes together add to the prompt of a turn: as much as two modes may."""
+"""Maximum characters that all modes together add to the prompt of a turn: the limit of two modes."""
 
 MAX_LISTED_NAMES = 64
-"""Modes and categories listed in a prompt: models choose badly among more."""
+"""Maximum modes and categories listed in a prompt: models choose badly among more."""
 
 HEAD_SHARE = 0.75
 """Share of a clipped text taken from its beginning: texts state their topic first and their request last."""
@@ -95,8 +95,8 @@ def build_understanding_prompt(
     """Build the prompt that asks a model to understand one turn.
 
     `current` is the turn's mode, which an answer can't change if it `is_settled`: then no other mode's prompts count.
-    `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by the name that the answer
-    refers to them by. Raises ValueError as `fill_prompt` does.
+    `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by their names for the
+    answer. Raises ValueError as `fill_prompt` does.
     """
     # A project's mode is preferred to the user's of the same name.
     by_name = {mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}
@@ -147,7 +147,7 @@ def build_summary_prompt(
 ) -> Prompt:
     """Build the prompt that asks a model to summarise a category; `texts` are its items, the most typical first.
 
-    `mode_prompt` is what the mode of the items adds. Raises ValueError as `fill_prompt` does.
+    `mode_prompt` is the addition of the items' mode. Raises ValueError as `fill_prompt` does.
     """
     about = {"name": category.name, "description": clip_text(category.description, MAX_DESCRIPTION_CHARS)}
     lines = "\n".join(json.dumps(clip_text(text, MAX_EXCERPT_CHARS), ensure_ascii=False) for text in texts)
@@ -204,7 +204,7 @@ class _SearchedText:
 
 
 def _mode_prompts(modes: Iterable[Mode], current: str | None) -> dict[str, dict[str, str]]:
-    """Return what modes add to the prompt of a turn: whole texts, its current mode first, while there is room."""
+    """Return the modes' additions to the prompt of a turn: whole texts, its current mode first, while there is room."""
     prompts, room = dict[str, dict[str, str]](), MAX_MODE_PROMPT_CHARS
     for mode in sorted(modes, key=lambda mode: mode.name != current):
         for step in ("understand", "categorize"):
@@ -232,8 +232,8 @@ FENCE_END = re.compile(r"^>>> \{\{mark\}\}")
 def check_template(template: Template, *, filled: Collection[str], required: Collection[str]) -> None:
     """Raise ValueError, with the reason, for a template that a step can't use.
 
-    `filled` are the placeholders that the step fills, `required` those without which it has nothing to ask about. Each
-    stands between two lines of fences with `{{mark}}`, because a stored text outside could be taken for an instruction.
+    `filled` are the placeholders that the step fills, `required` the indispensable ones. Each stands between two lines
+    of fences with `{{mark}}`, because a stored text outside could be taken for an instruction.
     """
     system, user = split_template(template.text)
     if placed := sorted(set(PLACEHOLDER.findall(system))):
@@ -252,7 +252,7 @@ def _outside_fences(user: str) -> set[str]:
     fenced, outside, waiting = False, set[str](), set[str]()
     for line in user.splitlines():
         if FENCE_START.match(line) or FENCE_END.match(line):
-            # A fence that is not closed encloses nothing.
+            # An open fence encloses nothing.
             outside |= waiting if FENCE_START.match(line) else set()
             waiting, fenced = set(), FENCE_START.match(line) is not None
         placeholders = set(PLACEHOLDER.findall(line)) - {MARK}

@@ -1,9 +1,9 @@
 """Plan the searches of a retrieve request: index, modes, filter and parsed question. Pure.
 
 A boundary has two indexes: turns, together with the memories distilled from them, and extracted items. Items appear
-inside their turns, and are hits of their own only if the requested types leave turns out, or their turns are in modes
-that are not searched. The type `working` selects the last turns of the request's conversation, as for an assembled
-context. Most requests need one search.
+inside their turns, and are separate hits only if the requested types leave turns out, or their turns are in modes that
+are not searched. The type `working` selects the last turns of the request's conversation, as for an assembled context.
+Most requests need one search.
 
 A mode search is a mode, as declared for some projects, with the filter for its memories. A project may redeclare a mode
 of its user; with another embedder or prefix, one mode name needs two searches.
@@ -29,10 +29,10 @@ from schemas.state.memories import item_index_name
 from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
 MAX_SEARCHED_MODES = 129
-"""Modes of one request: each is a search in a vector space of its own, some 2 ms."""
+"""Maximum modes of one request: each is a search in its own vector space, about 2 ms."""
 
 MAX_QUERY_ENCODINGS = 16
-"""Combinations of embedder and query prefix of one request: each embeds the question, 5 to 60 ms of a shared model."""
+"""Maximum pairs of embedder and query prefix in one request: each embeds the question, 5 to 60 ms of a model."""
 
 FilteredRequest = RetrieveRequest | ListRequest
 """A request with a selector, types and times."""
@@ -121,7 +121,7 @@ def mode_searches_of(
 
 
 def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_superseded: bool) -> Mapping[str, int]:
-    """Count the memories that match `where` in modes that it excludes, by mode name; modes without any are left out."""
+    """Count the memories that match `where` in modes that it excludes, by mode name, without empty modes."""
     searched = where.modes or ()
     if all(kind.mode in searched for kind in columns.kinds):
         return {}
@@ -163,7 +163,7 @@ def plan_searches(
     *,
     turns_alone: bool = False,
 ) -> list[SearchPlan]:
-    """Return at least one search for a request; `turns_alone`: no item that has another mode than its turn.
+    """Return at least one search for a request; `turns_alone`: without items in another mode than their turns.
 
     `columns_of` reads the memories of an index by its name, `mode_of` the mode of a memory by its id. Raises Rejected
     for an undeclared mode and for an empty list of modes.
@@ -184,7 +184,7 @@ def plan_searches(
 
     selections = select_indexes(request, turns)
     shows_items_in_turns = request.types is None or "episodic" in request.types
-    # The columns of items are read for the few users alone that have items in another mode than their turns.
+    # Items' columns are read only for the few users that have items in another mode than their turns.
     if shows_items_in_turns and not turns_alone and any(kind.turn_mode not in (None, *names) for kind in turns.kinds):
         selections += _select_apart(request, names, columns_of(item_index_name(request.scope.boundary)))
     return [search(selection) for selection in selections]

@@ -13,7 +13,7 @@ from agents.rules.text.non_english import is_non_english
 from agents.rules.text.tokenizer import content_terms, extract_entities, fold, question_terms
 
 MAX_QUESTION_CHARS = 4096
-"""Characters of a question that are read; longer text is a pasted page."""
+"""Maximum characters read of a question; longer text is a pasted page."""
 
 _OPENING = re.compile(r"^[^\w]+")
 
@@ -64,10 +64,10 @@ _FORMS: Mapping[str, str] = {
 }
 
 REMARK = "remark"
-"""The type of a text that asks nothing: it tells, or begins the next step. A few words to look for are none."""
+"""The type of a text that asks nothing: a statement, or the next step. A few search terms do not count."""
 
 MIN_REMARK_WORDS = 7
-"""Words of the shortest remark: fewer are words to look for, which a hit should have."""
+"""Minimum words of a remark: fewer are search terms, which a hit should have."""
 
 _SENTENCE = re.compile(r"[.!\u2026](?:[\s\"')]|$)")
 
@@ -92,7 +92,7 @@ def detect_question_types(question: str) -> frozenset[str]:
 
 
 MAX_QUESTION_TERMS = 256
-"""Distinct terms that are looked up; bounds the cost of a pasted page."""
+"""Maximum distinct terms that are looked up; bounds the cost of a pasted page."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]s\b)?")
 _SPACES = re.compile(r"\s+")

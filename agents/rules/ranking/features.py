@@ -59,7 +59,7 @@ Product = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class PreparedFeatures:
-    """What is known of the memories with these numbers before the question is embedded, by these words and this model.
+    """Known features of the memories with these numbers before the question is embedded, by these words and this model.
 
     `log_odds` is the sum without the products that need vectors; those are `left`.
     """
@@ -77,7 +77,7 @@ class PreparedFeatures:
 
 
 def prepare_features(features: QueryFeatures, numbers: IntArray, model: LinearModel) -> PreparedFeatures:
-    """Compute the part of a model's log-odds that no vector changes, and the primitives that it has."""
+    """Compute the part of a model's log-odds that no vector changes, and its primitives."""
     return RankingFeatures(features, features.lexical, numbers).prepared(model)
 
 
@@ -123,7 +123,7 @@ class RankingFeatures:
         return self._added(np.full(len(self._numbers), model.intercept), self._weighted(model))
 
     def prepared(self, model: LinearModel) -> PreparedFeatures:
-        """Return what is known without vectors."""
+        """Return the features known without vectors."""
         products = list(self._weighted(model))
         left = [product for product in products if any(map(uses_vectors, product[0]))]
         lexical = [product for product in products if not any(map(uses_vectors, product[0]))]
@@ -168,7 +168,7 @@ class RankingFeatures:
         if name in MEMORY_FEATURES:
             return np.asarray(MEMORY_FEATURES[name](self._query_features, self._numbers), np.float64)
         if name == "whole":
-            # How much nearer the whole text is than its best passage, on the scale of `dense`; 0 if it is uncut.
+            # Amount by which the whole text is nearer than its best passage, on the scale of `dense`; 0 if it is uncut.
             whole, dense = self._query_features.whole, self._query_features.dense
             if whole is None or dense is None:
                 return np.zeros(len(self._numbers))

@@ -1,6 +1,6 @@
 """Late interaction: select candidates in a large boundary, and weight the tokens of a question. Pure.
 
-Weights are idf within the user's memories, and little for stop words.
+Weights are idf within the user's memories, and low for stop words.
 """
 
 import math
@@ -24,12 +24,12 @@ MAX_LEXICAL_CANDIDATES = 300
 def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: MemoryColumns, admitted: Mask) -> list[str]:
     """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both.
 
-    Their numbers are kept beside the columns for what is found among them.
+    Their numbers are cached with the columns for lookups among them.
     """
     order = columns.order()
     nearest = np.array([columns.number_of[memory_id] for memory_id in near if memory_id in columns.number_of], np.int64)
     chosen = np.concatenate([nearest, _best(lexical["words"], admitted), _best(lexical["around"], admitted)])
-    # One place more, at the end: `MISSING` is the last place of an array.
+    # One extra position at the end: `MISSING` is the last position of an array.
     mask = np.zeros(len(admitted) + 1, np.bool_)
     for numbers in (chosen, order.before[chosen], order.after[chosen]):
         mask[numbers] = True

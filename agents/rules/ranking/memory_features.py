@@ -47,7 +47,7 @@ def conversation_best(field: FloatArray, conversations: IntArray, numbers: IntAr
 
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
-"""A number with a unit, which is no identifier: `5pm`, `2nd`, `10km`, `90s`."""
+"""A number with a unit, which is not an identifier: `5pm`, `2nd`, `10km`, `90s`."""
 
 MIN_IDENTIFIER_DIGITS = 5
 """Shorter numbers are years, prices and times, which many turns have."""
@@ -107,7 +107,7 @@ def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
 def _relative_length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     """Return the logarithm of the length against the mean one of the boundary's memories, within bounds.
 
-    Replies of 4,000 characters differ from those of 1,500 in nothing that ranking should know.
+    Replies of 4,000 characters do not differ from those of 1,500 in anything relevant to ranking.
     """
     lengths = np.log1p(features.columns.lengths[numbers].astype(np.float64))
     return np.clip(lengths - features.derived.mean_log_length, *RELATIVE_LENGTH_BOUNDS)

@@ -53,7 +53,7 @@ class ModeSearchResult:
 
     `space` is the digest of the vector space, `count` the number of its memories that match the filter. `maxsim` are
     the best by late interaction, if the space has token vectors; `passages` are the cut texts with the nearest
-    passages. `read_passages` and `read_tokens` are what each of the question's models found of these, with all
+    passages. `read_passages` and `read_tokens` are the results of each of the question's models for these, with all
     passages that were compared.
     """
 

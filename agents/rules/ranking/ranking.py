@@ -123,7 +123,7 @@ def rank_memories(
 ) -> Ranking:
     """Rank the admitted memories; `by_words` scores those without a vector if others have one.
 
-    What is `prepared` for the same memories is not computed again.
+    Features `prepared` for the same memories are not recomputed.
     """
     fields = compute_fields(features)
     numbers = first_stage_top(first_stage_score(fields), admitted)
@@ -152,7 +152,7 @@ def first_stage_top(scores: FloatArray, admitted: Mask) -> IntArray:
 INTERCEPT_TEXT = "where every memory begins"
 """Description of the intercept."""
 
-CALIBRATION_TEXT = "memories with a vector that its words stand beside"
+CALIBRATION_TEXT = "calibration of a memory without a vector"
 """Description of the calibration offset of a memory without a vector."""
 
 _FIELD_TEXTS = {
@@ -202,7 +202,7 @@ class Explanation:
         return Scores(**{name: round(min(max(value, 0.0), 1.0), SCORE_DECIMALS) for name, value in values.items()})
 
     def contributions(self, row: int) -> dict[str, float]:
-        """Return what each group of features adds to the log-odds, greatest absolute value first.
+        """Return the contribution of each group of features to the log-odds, greatest absolute value first.
 
         The sum is the log-odds, up to rounding: score = 1 / (1 + exp(-sum)).
         """
@@ -228,7 +228,7 @@ def _neighbour_mean(values: FloatArray, features: QueryFeatures) -> FloatArray:
 def describe_feature(name: str) -> str:
     """Return a description for users; many features share one.
 
-    The weights among short turns and among long replies are described alike.
+    Weights for short turns and for long replies have the same description.
     """
     name = name.removeprefix("?people*").removeprefix("?replies*")
     if name == "always":

@@ -16,7 +16,7 @@ from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QU
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 
 DATA_DIGEST = "data_sha256"
-"""The key of the training data's digest, which a file may have beside the models."""
+"""The key of the training data's digest, which a file may have in addition to the models."""
 
 NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
 """Suffixes of a field taken from a neighbouring turn."""

@@ -31,7 +31,7 @@ MONTHS_IN_ITALIAN_AND_PORTUGUESE: Mapping[str, int] = _numbered(
     "|ottobre outubro|novembro|dicembre dezembro",
     1,
 )
-"""Those of questions alone."""
+"""Only in questions."""
 
 WEEKDAYS: Mapping[str, int] = _numbered(
     "monday montag lunes lundi|tuesday dienstag martes mardi|wednesday mittwoch miercoles mercredi"
@@ -87,12 +87,12 @@ WEEK_PHRASES: Mapping[str, int] = {
 LAST_WORDS = frozenset(
     {"last", "letzten", "letzter", "letztem", "vorigen", "vergangenen", "pasado", "ultimo", "dernier", "passe"}
 )
-"""Words beside a weekday in the past."""
+"""Words next to a weekday in the past."""
 
 NEXT_WORDS = frozenset(
     {"next", "nachsten", "naechsten", "nachster", "kommenden", "kommender", "proximo", "viene", "prochain"}
 )
-"""Words beside a weekday in the future."""
+"""Words next to a weekday in the future."""
 
 AMBIGUOUS_MONTHS = frozenset({"may", "mar", "march", "set", "ago", "abr", "out"})
 """Months that are also other words: they count only with a year, an ordinal or an `of`."""
@@ -102,7 +102,7 @@ MAX_DATES = 16
 """Maximum dates per text: a text with more is a table."""
 
 MAX_SCANNED_CHARS = 32_768
-"""Characters of a text to scan: the longest turn."""
+"""Maximum characters of a text to scan: the longest turn."""
 
 _HALF_YEAR_DAYS = 183
 """A date without a year is the one within half a year of `today`."""
@@ -233,8 +233,7 @@ _WORD_RULES: tuple[_Rule, ...] = (_relative_days, _relative_weeks, _counted_offs
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[a-z]+")
 _LAST_WORDS_OF_DAYS = {_WORD.findall(phrase)[-1] for phrase in DAY_WORDS}
 _WORDS_OF_DATES = frozenset({*WEEKDAYS, *DAYS_PER_UNIT, *_LAST_WORDS_OF_DAYS})
-"""One of these is in every match of the rules of words: most texts have none, and their patterns take ten times as
-long to say so."""
+"""One of these is in every match of the word rules: most texts have none, and the patterns take ten times as long."""
 
 
 def _has_other_meaning(match: re.Match[str], text: str, is_french: bool) -> bool:
@@ -265,7 +264,7 @@ DateRange = tuple[int, int]
 """First and last day, both included, as `date.toordinal` counts."""
 
 MAX_QUESTION_CHARS = 4096
-"""Characters of a question to parse."""
+"""Maximum characters of a question to parse."""
 
 MAX_YEARS = 32
 """Latest years to apply a month without a year to."""
@@ -282,7 +281,7 @@ _BEFORE_A_MONTH = re.compile(r"\b(?:in|of|since|until|by|during|last|early|late|
 
 
 def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
-    """Return the named months and days, or the named years if there are none."""
+    """Return the named months and days, or without any the named years."""
     text = fold(question[:MAX_QUESTION_CHARS])
     ranges = [
         date_range

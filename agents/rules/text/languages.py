@@ -173,7 +173,7 @@ LANGUAGES = tuple(STOP_WORDS)
 """Names by index. The lexical index stores the indexes: append new languages at the end."""
 
 ENGLISH_INDEX = LANGUAGES.index("english")
-"""The default where the language is unknown."""
+"""The default for an unknown language."""
 
 
 _LANGUAGES_BY_STOP_WORD = {
@@ -197,12 +197,12 @@ def languages_with_stop_word(word: str) -> tuple[int, ...]:
 
 
 def stop_words_of(words: Sequence[str]) -> frozenset[str]:
-    """Return the stop words of the language of these folded words; the English ones where it is unknown."""
+    """Return the stop words of the language of these folded words; English if unknown."""
     return STOP_WORDS[LANGUAGES[detect_language(words) or ENGLISH_INDEX]]
 
 
 def stems(words: Sequence[str], language: int) -> list[str]:
-    """Return the stem of each word in the language with this index; in English where the language is unknown."""
+    """Return the stem of each word in the language with this index; English if unknown."""
     stemmed: list[str] = _stemmer(LANGUAGES[language or ENGLISH_INDEX]).stem_words(list(words))
     return stemmed
 

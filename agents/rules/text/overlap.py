@@ -1,9 +1,9 @@
-"""What two texts share: stems of content words for topics, shingles of words for near-duplicates. Pure.
+"""Overlap of two texts: stems of content words for topics, shingles of words for near-duplicates. Pure.
 
 A text is covered by another one that contains nearly all its runs of three words (Broder, "On the resemblance and
 containment of documents", 1997: containment) and all its numbers, negations and names: "at 9:00" and "at 10:00" differ.
-Only texts with the deciding words are candidates. Counts are over an inverted index of shingles: time grows with what
-texts share. They are exact up to `MAX_COUNTED_SHINGLES`; beyond it fewer texts are covered, never more.
+Only texts with the deciding words are candidates. Counts are over an inverted index of shingles: time grows with the
+texts' overlap. They are exact up to `MAX_COUNTED_SHINGLES`; beyond it fewer texts are covered, never more.
 """
 
 import re
@@ -101,7 +101,7 @@ class ShingleIndex:
         self._words.append(set(words))
 
     def covers(self, text: str, since: int = 0) -> bool:
-        """True if one of the indexed texts says all that this one says; only texts from `since` on are compared."""
+        """True if one of the indexed texts covers this one; only texts from `since` on are compared."""
         if since >= len(self._words):
             return False
         words = _SHINGLED_WORD.findall(fold(text))

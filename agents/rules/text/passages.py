@@ -1,8 +1,8 @@
 """Cut a long text into passages, and build the texts of a memory for embedding and for the lexical index. Pure.
 
 Spans are in code points, in order, without overlap, and cover all but the white space between them. Time is linear in
-the text. The same text is always cut alike: spans are computed where they are needed, and stored nowhere. A long turn
-is embedded passage by passage, any other memory as one text.
+the text. The same text is always cut alike: spans are computed on demand, and never stored. A long turn is embedded
+passage by passage, any other memory as one text.
 """
 
 import re
@@ -16,13 +16,13 @@ MAX_PASSAGE_CHARS = 400
 """Characters of a passage: a few sentences, about 100 tokens."""
 
 MAX_UNCUT_CHARS = 480
-"""A text of this length is one passage: a second one would hold a sentence at most."""
+"""Maximum length of a text that is one passage: a second one would hold a sentence at most."""
 
 MAX_PASSAGES = 63
-"""Passages of one text: one bit each in a word of 64. A text longer than some 12,000 characters has longer passages."""
+"""Maximum passages of one text: bits of a 64-bit word. A text over about 12,000 characters has longer passages."""
 
 CUTTING = f"{MAX_PASSAGE_CHARS}-1"
-"""Names these rules in the fingerprint of a vector space. Change it with them: vectors are then made again."""
+"""Names these rules in the fingerprint of a vector space. Change it with them: vectors are then rebuilt."""
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
@@ -65,7 +65,7 @@ def _next_cut(text: str, start: int, size: int, line_starts: tuple[list[int], ..
         index = bisect_right(ends, limit) - 1
         if index >= 0 and ends[index] >= first:
             return ends[index]
-    # Sentence ends are looked for here alone: in a list or in code none is needed.
+    # Sentence ends are searched only here: in a list or in code none is needed.
     near = _SENTENCE_END.finditer(text, first - SENTENCE_END_CHARS, limit + SENTENCE_END_CHARS)
     if sentence_ends := [match.end() for match in near if first <= match.end() <= limit]:
         return sentence_ends[-1]
@@ -95,13 +95,13 @@ def _cut_places(text: str) -> tuple[list[int], ...]:
 
 
 MAX_CONTENT_CHARS = 2048
-"""Embedded characters of a text that is not cut: more than the model of any preset reads of plain prose."""
+"""Maximum embedded characters of an uncut text: more than the model of any preset reads of plain prose."""
 
 MAX_CAPTION_CHARS = 512
-"""Embedded characters of one resource's text, so that a transcript does not crowd out the rest."""
+"""Maximum embedded characters of one resource's text, so that a transcript does not crowd out the rest."""
 
 MAX_EMBEDDED_CHARS = 8192
-"""Embedded characters in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
+"""Maximum embedded characters in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
 
 
 PASSAGE_END = "\x1e"
@@ -111,7 +111,7 @@ PASSAGE_END = "\x1e"
 def embedding_text(memory: Memory) -> str:
     """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning.
 
-    Of a turn that is cut into passages it is all that they have. The hash of the embedded content is made of it, so it
+    For a turn that is cut into passages it consists of all passages. The hash of the embedded content covers it, so it
     differs between turns that are cut at other places.
     """
     if passages := embedded_passages(memory):
@@ -136,7 +136,7 @@ def embedded_passages(memory: Memory) -> list[str]:
 
 
 def passage_starts(memory: Memory) -> tuple[int, ...]:
-    """Return where, in the text to index, each of a long turn's embedded passages begins; empty for other memories."""
+    """Return the offset, in the text to index, of each of a long turn's embedded passages; empty for other memories."""
     starts = [span.start for span in memory_passages(memory)]
     has_captions = bool(starts) and any(resource.text for resource in memory.resources)
     return (*starts, len(memory.text)) if has_captions else tuple(starts)

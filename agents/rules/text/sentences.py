@@ -14,7 +14,7 @@ from agents.rules.text.dates import MONTHS
 from agents.rules.text.tokenizer import fold
 
 MAX_PARSED_CHARS = 8192
-"""Characters to parse: what a person says is shorter, and a page of a log is not a statement."""
+"""Maximum characters to parse: speech is shorter, and a page of a log is not a statement."""
 
 _SEPARATOR = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\n\s*|;\s+|(?<=\s)[\u2013\u2014-]\s+|\u2014")
 """Separator of sentences: after a full stop, at a line end, at a semicolon or a dash.
@@ -55,7 +55,7 @@ def written_words(text: str) -> list[str]:
 
 
 def parse_sentences(text: str) -> list[Sentence]:
-    """Return the normalised sentences of a text in order, without those that have no words."""
+    """Return the normalised sentences of a text in order, without empty ones."""
     return [sentence for sentence in map(parse_sentence, split_sentences(text)) if sentence.words]
 
 

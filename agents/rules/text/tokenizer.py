@@ -13,7 +13,7 @@ from itertools import pairwise
 from agents.rules.text.languages import detect_language, stems, stop_words_of
 
 MAX_TERM_CHARS = 64
-"""Characters of a term. Longer runs are encoded data, found by their beginning."""
+"""Maximum characters of a term. Longer runs are encoded data, found by their beginning."""
 
 MAX_FOLD_EXPANSION = 4
 """Average folded characters per character: a word in Greek needs four, a ligature may be a whole sentence."""

@@ -49,9 +49,9 @@ def selected_by(model: type[Scope], scope: Any) -> Selector:
         ("WithEmptyBoundary", "boundary_fields is a tuple of field names, such as boundary_fields: ClassVar[tuple[str"),
         ("WithOneString", "not 'user_id'"),
         ("WithBoundaryAsField", "boundary_fields is a declaration and no field: annotate it as boundary_fields: Cl"),
-        ("WithUnknownBoundary", "boundary_fields names 'organization_id', which is no field of the model"),
+        ("WithUnknownBoundary", "boundary_fields names 'organization_id', which is not a field of the model"),
         ("WithBoundaryTwice", "boundary_fields names a field twice: user_id, user_id"),
-        ("WithProjectAsBoundary", "boundary_fields names project_id, but every boundary has projects of its own"),
+        ("WithProjectAsBoundary", "boundary_fields names project_id, but every boundary has its own projects"),
     ],
 )
 def test_what_is_no_boundary_is_refused_at_the_start(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

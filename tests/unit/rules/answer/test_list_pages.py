@@ -78,7 +78,7 @@ def test_cursor_of_another_request_is_refused(other: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_no_cursor_is_refused(text: str) -> None:
-    with pytest.raises(Rejected, match="no cursor") as refused:
+    with pytest.raises(Rejected, match="not a cursor") as refused:
         decode_cursor(asking(cursor=text))
     assert refused.value.code == "invalid_value"
     assert refused.value.field == "cursor"
