@@ -116,8 +116,8 @@ class Consolidated(BaseModel, frozen=True, populate_by_name=True):
 class StoredRun(BaseModel, frozen=True):
     """A run over the turns of its partition before the offset `until`.
 
-    `left`, `adjusted` and `has_ended` are set at its end. `left` has by mode the digest of the turns among which it found
-    nothing more to consolidate.
+    `left`, `adjusted` and `has_ended` are set at its end. `left` has by mode the digest of the turns among which it
+    found nothing more to consolidate.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""What reading a file gives: its text with its places, or why there is none."""
+"""Result of reading a file: its text with its places, or the reason of the failure."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -69,7 +69,7 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
         return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self.profile_of(wanted))), None)
 
     def profile_of(self, role: str) -> str | None:
-        """Return the name of the profile that is set for this role itself; None if there is none."""
+        """Return the name of the profile that is set for this role itself; None without one."""
         if role in self.root:
             return role
         return next((name for name, profile in self.root.items() if role in profile.roles), None)
