@@ -16,7 +16,9 @@ from agents.ports.stores import Categories, Memories
 from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.assignment import (
     BACKGROUND_TOPICS,
+    FILING_LIMITS,
     Background,
+    FilingLimits,
     category_texts,
     match_categories,
     reassign_categories,
@@ -104,8 +106,10 @@ class CategoryMatcher:
         index: VectorIndex,
         spaces: VectorSpaces,
         vectors: CategoryVectors,
+        limits: FilingLimits = FILING_LIMITS,
     ) -> None:
         """`vectors` is a cache that partitions share."""
+        self._limits = limits
         self._categories = categories
         self._memories = memories
         self._members = members
@@ -177,4 +181,4 @@ class CategoryMatcher:
         self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder
     ) -> list[tuple[CategoryAssignment, ...]]:
         background = await self._vectors.background(embedder)
-        return match_categories(rows, await self._vectors.of(taxonomy, embedder), background)
+        return match_categories(rows, await self._vectors.of(taxonomy, embedder), background, self._limits)

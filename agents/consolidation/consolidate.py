@@ -8,7 +8,7 @@ reachable; the caller retries.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from modestream_client.vocabulary import Confidence
@@ -21,12 +21,15 @@ from agents.ports.models import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
+from agents.rules.clustering.clustering import CLUSTER_TIGHTNESS, MIN_CLUSTER_SIZE, StopCondition
 from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
 from agents.rules.consolidation.distillation import (
     MAX_DISTILLED_CHARS,
     Source,
     TurnCluster,
+    cluster_turns,
     decayed_stability,
+    digest_sources,
     distilled_memory,
     extractive_summary,
     is_grounded,
@@ -122,7 +125,12 @@ class Summarise:
 class Deduplicate:
     """Items in, `ItemsMerged` events out."""
 
-    def __init__(self, memories: Memories, words: LexicalIndex) -> None:
+    def __init__(
+        self, memories: Memories, words: LexicalIndex, *, similarity: float = 1.0, has_decay: bool = True
+    ) -> None:
+        """Items with this share of words in common are one; `has_decay`: the stability of old ones is lowered."""
+        self._similarity = similarity
+        self._has_decay = has_decay
         self._memories = memories
         self._words = words
 
@@ -147,7 +155,7 @@ class Deduplicate:
         current = [memory for memory_id in ids if (memory := self._memories.get(memory_id)) is not None]
         items = [memory for memory in current if memory.item is not None and memory.superseded_by is None]
         entries = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
-        decayed = [(item, decayed_stability(item, run.at)) for item in items]
+        decayed = [(item, decayed_stability(item, run.at)) for item in items if self._has_decay]
         return entries, [
             ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
             for item, stability in decayed
@@ -158,7 +166,7 @@ class Deduplicate:
         """Return the events that merge items into older ones of the same content."""
         return [
             ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-            for item, older in find_duplicates(entries)
+            for item, older in find_duplicates(entries, self._similarity)
         ]
 
     def is_settled(self, event: ItemsMerged) -> bool:
@@ -200,6 +208,26 @@ class RunLimits:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterLimits:
+    """The turns from which a summary is made, and the cosine from which two are neighbours; None as the space says."""
+
+    min_turns: int = MIN_CLUSTER_SIZE
+    min_similarity: float | None = None
+
+    def clusters(self, sources: Sequence[Source], vectors: Matrix, stop: StopCondition) -> list[TurnCluster]:
+        """Return the clusters of turns, as `cluster_turns`."""
+        tightness = CLUSTER_TIGHTNESS
+        if self.min_similarity is not None:
+            # `near` 1: the cosine alone decides, in every space.
+            tightness = replace(tightness, near=1.0, cosine=self.min_similarity)
+        return cluster_turns(sources, vectors, stop, self.min_turns, tightness)
+
+    def digest(self, sources: Sequence[Source], space: str) -> str:
+        """Return what tells whether these turns were clustered before, within the same limits."""
+        return digest_sources(sources, space if self == ClusterLimits() else f"{space} {self}")
+
+
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 
 
@@ -216,8 +244,10 @@ class Consolidate:
         evolve: Deduplicate,
         pipelines: ActivePipelines,
         bounds: RunLimits = NO_LIMITS,
+        limits: ClusterLimits | None = None,
     ) -> None:
         self.pipelines = pipelines
+        self.limits = limits or ClusterLimits()
         self._memories = memories
         self._words = words
         self._index = index

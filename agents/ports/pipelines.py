@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from modestream_client.hits import Hit
 from pydantic import BaseModel
 
 from agents.ports.models import LanguageModel
@@ -32,9 +33,15 @@ class Revisions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepPorts:
-    """What a custom step gets beside its state: a language model if it has that capability, and no broker."""
+    """What a custom step gets beside its state, each if it has that capability; no broker and no table.
+
+    `search(query, top_k=10, mode=None)` returns hits of the record's user and project; `remember(text, metadata=None,
+    role="assistant", mode=None)` writes a turn in the record's scope. Both are for coroutines, and bounded.
+    """
 
     language_model: LanguageModel | None = None
+    search: Callable[..., Awaitable[list[Hit]]] | None = None
+    remember: Callable[..., Awaitable[str | None]] | None = None
 
 
 CustomStep = Callable[..., Any]

@@ -1,7 +1,7 @@
 """Rank the memories of a search and return the best as hits. Awaits nothing: an answer is a consistent snapshot."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from agents.rules.ranking.rank_fusion import (
     fuse_vector_scores,
     topic_share,
 )
-from agents.rules.ranking.ranking import Explanation, Ranking, rank_memories
+from agents.rules.ranking.ranking import MAX_RERANKED, Explanation, Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.passages import memory_passages
 from agents.rules.text.tokenizer import content_terms
@@ -75,10 +75,21 @@ class HitDetails:
         return [memory for memory in memories if memory is not None and memory.visibility.searchable]
 
 
+@dataclass(frozen=True, slots=True)
+class RankLimits:
+    """What the pipelines say about candidates: how many are read and ranked, and below what none is a hit."""
+
+    top_k: int | None = None
+    min_similarity: float = 0.0
+    candidates: int = MAX_RERANKED
+    min_score: float = 0.0
+
+
 class HitRanker:
     """Searches in, hits out."""
 
-    def __init__(self, memories: Memories, weights: RankingWeights) -> None:
+    def __init__(self, memories: Memories, weights: RankingWeights, limits: RankLimits) -> None:
+        self._limits = limits
         self._memories = memories
         self._weights = weights
 
@@ -97,8 +108,13 @@ class HitRanker:
         """
         memory_columns = words.memory_columns()
         features, admitted = collect_query_features(search, words, nearest, method)
-        models = self._weights.models
-        ranking = rank_memories(features, admitted, models[features.variant], models["words"], words.prepared)
+        models, limits = self._weights.models, self._limits
+        if limits.min_similarity and features.dense is not None:
+            is_near = (features.dense >= limits.min_similarity) | ~features.embedded
+            admitted = admitted & (is_near | (features.lexical["words"] > 0))
+        ranking = rank_memories(
+            features, admitted, models[features.variant], models["words"], words.prepared, limits.candidates
+        )
         if method == "lexical_merge":
             topics = np.zeros(len(ranking.numbers))
             for row in ranking.best(MAX_TOPIC_CANDIDATES, memory_columns.id_of):
@@ -147,7 +163,7 @@ class HitRanker:
         hits, lexical_scores = [], features.lexical["words"]
         for row in ranking.best(search.request.top_k, memory_columns.id_of):
             number = int(ranking.numbers[row])
-            if ranking.score(row) < search.request.min_score:
+            if ranking.score(row) < max(search.request.min_score, self._limits.min_score):
                 break
             memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:

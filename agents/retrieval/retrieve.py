@@ -24,7 +24,7 @@ from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
-from agents.retrieval.hits import HitRanker
+from agents.retrieval.hits import HitRanker, RankLimits
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
 from agents.rules.answer.drill_down import Depth, Layers
@@ -38,6 +38,9 @@ RECEIVE, RECALL, ROUTE, RANK = "retrieve.receive", "retrieve.recall", "retrieve.
 
 Warnings = list[SearchWarning]
 """Codes and messages."""
+
+
+NO_LIMITS = RankLimits()
 
 
 def warnings_in(state: State) -> Warnings:
@@ -76,6 +79,7 @@ class Retrieve:
         weights: RankingWeights,
         layers: DrillDown,
         pipelines: ActivePipelines,
+        limits: RankLimits = NO_LIMITS,
         elapsed: Callable[[], float] = time.perf_counter,
         give_way: GiveWay = let_others_run,
     ) -> None:
@@ -85,8 +89,8 @@ class Retrieve:
         self._memories = memories
         self._modes = modes
         self._clock = clock
-        self._vectors = VectorSearch(vectors, spaces, give_way, elapsed)
-        self._hits = HitRanker(memories, weights)
+        self._vectors = VectorSearch(vectors, spaces, give_way, elapsed, limits.top_k)
+        self._hits = HitRanker(memories, weights, limits)
         self._model = weights.models["tokens"]
         self._layers = layers
         self._elapsed = elapsed
@@ -98,7 +102,7 @@ class Retrieve:
 
     async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
         """Return a request with the query that custom steps have left. Raises Rejected if one fails."""
-        state: State = {"query": request.query}
+        state: State = {"query": request.query, "request": request}
         await self.pipelines.run({RECEIVE: None}, state)
         return request.model_copy(update={"query": state["query"]}), warnings_in(state)
 

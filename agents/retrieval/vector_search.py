@@ -165,8 +165,10 @@ class VectorSearch:
         spaces: VectorSpaces,
         give_way: GiveWay = let_others_run,
         elapsed: Callable[[], float] = time.perf_counter,
+        top_k: int | None = None,
     ) -> None:
-        """`elapsed` counts seconds."""
+        """`elapsed` counts seconds; `top_k` nearest vectors are wanted, None for as many as find no more."""
+        self._top_k = top_k
         self._vectors = vectors
         self._spaces = spaces
         self._give_way = give_way
@@ -268,7 +270,9 @@ class VectorSearch:
         try:
             asked = usable_encodings(prepared.encoders, questions)
             calls = [self._dense(prepared, prepared.space, reads, question, words) for question in asked.values()]
-            nearest = merged(dict(zip(asked, await _gather(calls), strict=True)), bias.dense, prepared.dense_limit)
+            nearest = merged(
+                dict(zip(asked, await _gather(calls), strict=True)), bias.dense, self._top_k or prepared.dense_limit
+            )
             candidates = self._candidates_of(prepared, plan, search, words, nearest)
             limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
             passages = await self._passages(prepared, prepared.space, reads, asked, candidates, limit)
@@ -306,7 +310,9 @@ class VectorSearch:
             asked = tuple(usable_encodings(prepared.encoders, questions).values())
         except (ModelMissing, Unavailable):
             return None
-        plan = PlannedSearch(prepared.space, asked, prepared.nearest.mode_search.where, prepared.dense_limit)
+        plan = PlannedSearch(
+            prepared.space, asked, prepared.nearest.mode_search.where, self._top_k or prepared.dense_limit
+        )
         if not prepared.space.fingerprint.token_dim or (prepared.many and not self._vectors.is_remote):
             return plan
         return replace(
@@ -344,7 +350,7 @@ class VectorSearch:
         words: LexicalFeatures,
     ) -> Sequence[Scored]:
         """Return the nearest memories by the pooled vector of those that filters admit."""
-        where, limit = prepared.nearest.mode_search.where, prepared.dense_limit
+        where, limit = prepared.nearest.mode_search.where, self._top_k or prepared.dense_limit
         if prepared.filtered_share is None or prepared.admitted is not None:
             return await reads.search(space, question.pooled, where, limit, prepared.admitted)
         wide = math.ceil(FILTERED_SPARE * limit / prepared.filtered_share)

@@ -1,9 +1,12 @@
 """Builds the agents of each partition over models, vector index and stores; the same over real parts and fakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from modestream_client.hits import Hit
+from pydantic_core import to_json
 
 from agents.categories.categorize import Categorize
 from agents.categories.matching import CategoryMatcher, CategoryVectors
@@ -39,13 +42,19 @@ from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.interaction_reader import AssessStability
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.understand import Understand
+from schemas.messages.records import Outgoing
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.scope_models import selector_of
+from schemas.scopes import ScopeFields
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
+from streams.observability.tracing import carried_headers
 from streams.partition_agents import Agents, PartitionAgents
 from streams.settings import Settings
+from streams.wire.partitioning import partition_of
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 """The project's weights."""
@@ -104,6 +113,7 @@ class BuildAgents:
             self._indexes.at(partition),
             self.spaces(partition),
             self._category_vectors,
+            self._steps.filing_limits(self._ctx.pipelines.current),
         )
 
     def __call__(self, partition: int) -> PartitionAgents:
@@ -125,6 +135,7 @@ class BuildAgents:
             self._weights,
             DrillDown(words, intend, stores.categories, memories, boundary_fields),
             active,
+            self._steps.rank_limits(active),
             give_way=self._ctx.foreground.give_way_to_others,
         )
         understand = self._understand(stores, active)
@@ -240,15 +251,22 @@ class BuildAgents:
     def _consolidate(
         self, stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex, active: ActivePipelines
     ) -> Consolidate:
+        merging = self._steps.merging(active)
         return Consolidate(
             stores.memories,
             stores.words,
             index,
             spaces,
             Summarise(*self._steps.model(active, "evolve.summarise")),
-            Deduplicate(stores.memories, stores.words),
+            Deduplicate(
+                stores.memories,
+                stores.words,
+                similarity=merging.similarity or 1.0,
+                has_decay=merging.decay is not False,
+            ),
             active,
             self._steps.run_limits(active),
+            self._steps.cluster_limits(active),
         )
 
 
@@ -263,4 +281,25 @@ def build_agents(
     """Return the agents of a worker, those of a partition built on first use."""
     build = BuildAgents(settings, models, steps, indexes, ctx, deployment)
     embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
-    return Agents(build, embed, build.spaces, lambda: ctx.pipelines.switches)
+    agents = Agents(build, embed, build.spaces, lambda: ctx.pipelines.switches)
+    ctx.pipelines.access.searching = partial(_search, agents, ctx)
+    ctx.pipelines.access.publishing = partial(_publish, ctx)
+    return agents
+
+
+async def _search(
+    agents: Agents, ctx: WorkerContext, scope: ScopeFields, query: str, top_k: int, mode: str | list[str] | None
+) -> list[Hit]:
+    """Return what a custom step finds in a scope. Raises Rejected for an unknown mode."""
+    selector = selector_of(ctx.scope_model).model_validate(scope)
+    request = RetrieveRequest(scope=selector, query=query, top_k=top_k, mode=mode)
+    partition = partition_of(selector.boundary.encode(), ctx.partitions)
+    return (await agents.at(partition).retrieve.answer(request, bare=True))[0].hits
+
+
+async def _publish(ctx: WorkerContext, fields: Mapping[str, Any], step_id: str) -> None:
+    """Publish a turn of a custom step, which is its sender."""
+    boundary = ctx.scope_model.model_validate(fields["scope"]).boundary
+    headers = (("principal", f"step:{step_id}".encode()), *carried_headers())
+    value = to_json({"schema": "turn.v1", **fields})
+    await (await ctx.publisher.send(Outgoing(ctx.topics.turns, boundary.encode(), value, headers)))

@@ -1,20 +1,30 @@
 """The configurable steps of the pipelines: a revision's settings, or else the deployment's."""
 
 from functools import partial
+from typing import TypeVar
 
-from agents.consolidation.consolidate import RunLimits
+from pydantic import BaseModel
+
+from agents.consolidation.consolidate import ClusterLimits, RunLimits
 from agents.context.answer import ANSWER_STEP
 from agents.context.assemble import ContextLimits
 from agents.ports.models import CrossEncoder, LanguageModel
 from agents.ports.pipelines import ActivePipelines
+from agents.retrieval.hits import RankLimits
 from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
+from agents.rules.categories.assignment import FilingLimits
 from agents.rules.pipelines.built_in import (
+    CategorizeConfig,
     ContextConfig,
+    MergeConfig,
     ModelConfig,
+    RankConfig,
+    RecallConfig,
     RefreshItemsConfig,
     RerankConfig,
     RouteConfig,
     SelectConfig,
+    SummariseConfig,
 )
 from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
@@ -27,6 +37,8 @@ from streams.flow.pipelines.history import PipelineHistory
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.runs.timed_models import TimedModels
 from streams.settings import Settings
+
+Config = TypeVar("Config", bound=BaseModel)
 
 STEP_PROMPTS = {
     "memorize.understand": "understand",
@@ -66,15 +78,32 @@ class ConfiguredSteps:
 
     def understanding_profile(self, active: ActivePipelines) -> str | None:
         """Return the profile that understands turns; None without any."""
-        config = active.config("memorize.understand")
-        assert isinstance(config, ModelConfig)
+        config = _config(active, "memorize.understand", ModelConfig)
         return config.profile or self._settings.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 
     def model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
         """Return the language models of a step, and the template of its prompt."""
-        config = active.config(step)
-        assert isinstance(config, ModelConfig)
+        config = _config(active, step, ModelConfig)
         return TimedModels(self._language, step, config.profile), self._template(config, step)
+
+    def rank_limits(self, active: ActivePipelines) -> RankLimits:
+        """Return what bounds the candidates of a search, and its hits."""
+        recall, rank = _config(active, "retrieve.recall", RecallConfig), _config(active, "retrieve.rank", RankConfig)
+        given = {**recall.model_dump(exclude_none=True), **rank.model_dump(exclude_none=True)}
+        return RankLimits(**given)
+
+    def filing_limits(self, active: ActivePipelines) -> FilingLimits:
+        """Return what bounds the categories of an item."""
+        return FilingLimits(**_config(active, "memorize.categorize", CategorizeConfig).model_dump(exclude_none=True))
+
+    def cluster_limits(self, active: ActivePipelines) -> ClusterLimits:
+        """Return what makes turns a cluster."""
+        config = _config(active, "evolve.summarise", SummariseConfig)
+        return ClusterLimits(**config.model_dump(exclude_none=True, exclude={"profile", "template"}))
+
+    def merging(self, active: ActivePipelines) -> MergeConfig:
+        """Return how items are merged."""
+        return _config(active, "evolve.merge", MergeConfig)
 
     def answering(self) -> tuple[LanguageModel, Profiles, Template]:
         """Return the language models that answer questions, their profiles, and the template of the prompt."""
@@ -82,7 +111,7 @@ class ConfiguredSteps:
 
     def rerank(self, active: ActivePipelines) -> Rerank:
         """Return the agent that orders hits."""
-        chosen, config = self._settings, _rerank_config(active)
+        chosen, config = self._settings, _config(active, "retrieve.rerank", RerankConfig)
         return Rerank(
             TimedModels(self._language, "retrieve.rerank", config.profile),
             self._template(config, "retrieve.rerank"),
@@ -93,13 +122,12 @@ class ConfiguredSteps:
 
     def local_rerank(self, active: ActivePipelines, cross_encoder: CrossEncoder) -> LocalRerank:
         """Return the agent that has a cross-encoder order hits."""
-        timeout_s = _rerank_config(active).timeout_s or self._settings.rerank_timeout_s
+        timeout_s = _config(active, "retrieve.rerank", RerankConfig).timeout_s or self._settings.rerank_timeout_s
         return LocalRerank(cross_encoder, timeout_s)
 
     def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
         """Return the agent that decides which layer suffices."""
-        chosen, config = self._settings, active.config("retrieve.route")
-        assert isinstance(config, RouteConfig)
+        chosen, config = self._settings, _config(active, "retrieve.route", RouteConfig)
         return JudgeLayers(
             TimedModels(self._language, "retrieve.route", config.profile),
             self._template(config, "retrieve.route"),
@@ -109,8 +137,7 @@ class ConfiguredSteps:
 
     def context_limits(self, active: ActivePipelines) -> ContextLimits:
         """Return the floors of evidence and the largest budget."""
-        chosen, config = self._settings, active.config("retrieve.build_context")
-        assert isinstance(config, ContextConfig)
+        chosen, config = self._settings, _config(active, "retrieve.build_context", ContextConfig)
         return ContextLimits(
             chosen.context_min_score if config.min_score is None else config.min_score,
             chosen.context_min_best_score if config.min_best_score is None else config.min_best_score,
@@ -119,8 +146,7 @@ class ConfiguredSteps:
 
     def run_limits(self, active: ActivePipelines) -> RunLimits:
         """Return the limits of a consolidation."""
-        chosen, config = self._settings, active.config("evolve.select")
-        assert isinstance(config, SelectConfig)
+        chosen, config = self._settings, _config(active, "evolve.select", SelectConfig)
         return RunLimits(
             config.seconds or chosen.consolidation_seconds,
             chosen.consolidation_tokens if config.tokens is None else config.tokens,
@@ -128,8 +154,7 @@ class ConfiguredSteps:
 
     def refresh_limits(self, active: ActivePipelines) -> RefreshLimits:
         """Return the limits of a consolidation for understanding turns again."""
-        chosen, config = self._settings, active.config("evolve.refresh_items")
-        assert isinstance(config, RefreshItemsConfig)
+        chosen, config = self._settings, _config(active, "evolve.refresh_items", RefreshItemsConfig)
         return RefreshLimits(config.calls or chosen.refresh_calls, config.tokens or chosen.refresh_tokens)
 
     def _template(self, config: ModelConfig, step: str) -> Template:
@@ -138,7 +163,7 @@ class ConfiguredSteps:
         return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
 
 
-def _rerank_config(active: ActivePipelines) -> RerankConfig:
-    config = active.config("retrieve.rerank")
-    # Otherwise a class of the deployment replaces it.
-    return config if isinstance(config, RerankConfig) else RerankConfig()
+def _config(active: ActivePipelines, step: str, kind: type[Config]) -> Config:
+    """Return the settings of a built-in step; the defaults where a class of the deployment is in its place."""
+    config = active.config(step)
+    return config if isinstance(config, kind) else kind()

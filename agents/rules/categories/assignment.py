@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -49,6 +49,16 @@ MIN_CATEGORY_CONFIDENCE = 0.5
 
 MAX_CATEGORIES_PER_ITEM = 4
 """Maximum categories of one item: an item that fits more says little about each."""
+
+
+class FilingLimits(NamedTuple):
+    """The confidence from which an item is in a category, and in how many it can be."""
+
+    min_confidence: float = MIN_CATEGORY_CONFIDENCE
+    max_categories: int = MAX_CATEGORIES_PER_ITEM
+
+
+FILING_LIMITS = FilingLimits()
 
 MAX_PHRASES = 8
 """Maximum phrases of a description that are embedded one by one, besides the whole description."""
@@ -88,9 +98,9 @@ def category_texts(name: str, description: str) -> list[str]:
 
 
 def match_categories(
-    vectors: Matrix, categories: Mapping[str, Matrix], background: Background
+    vectors: Matrix, categories: Mapping[str, Matrix], background: Background, limits: FilingLimits = FILING_LIMITS
 ) -> list[tuple[CategoryAssignment, ...]]:
-    """Return for each item the matching categories, by falling confidence, then by name.
+    """Return for each item the matching categories within the limits, by falling confidence, then by name.
 
     `vectors` has shape (items, dim); a category's matrix has a row for each of its texts.
     """
@@ -107,7 +117,7 @@ def match_categories(
         margin = (similarity[:, number] - nearest) / background.std
         scaled = (similarity[:, number] - background.mean) / background.std
         confidences[:, number] = 1 / (1 + np.exp(-(SIMILARITY_WEIGHT * scaled + MARGIN_WEIGHT * margin + INTERCEPT)))
-    return [_top_categories(names, row) for row in confidences]
+    return [_top_categories(names, row, limits) for row in confidences]
 
 
 def keep_known_categories(categories: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
@@ -156,11 +166,11 @@ def reassign_categories(
     )
 
 
-def _top_categories(names: Sequence[str], confidences: Vector) -> tuple[CategoryAssignment, ...]:
+def _top_categories(names: Sequence[str], confidences: Vector, limits: FilingLimits) -> tuple[CategoryAssignment, ...]:
     rounded = np.round(confidences.astype(np.float64), 3)
-    best = sorted(range(len(names)), key=lambda number: (-rounded[number], names[number]))[:MAX_CATEGORIES_PER_ITEM]
+    best = sorted(range(len(names)), key=lambda number: (-rounded[number], names[number]))[: limits.max_categories]
     return tuple(
         CategoryAssignment(name=names[number], confidence=float(rounded[number]))
         for number in best
-        if rounded[number] >= MIN_CATEGORY_CONFIDENCE
+        if rounded[number] >= limits.min_confidence
     )

@@ -264,6 +264,7 @@ def find_clusters(
     *,
     min_size: int = MIN_CLUSTER_SIZE,
     should_stop: StopCondition = never_stop,
+    tightness: NeighbourThresholds = CLUSTER_TIGHTNESS,
 ) -> list[list[int]]:
     """Return clusters of `min_size` to `MAX_CLUSTER_SIZE` row indexes of `vectors` (rows, dim).
 
@@ -275,7 +276,7 @@ def find_clusters(
     while len(remaining) >= min_size and (passes < MAX_PASSES or len(remaining) <= MAX_EXHAUSTIVE_ROWS):
         passes += 1
         new_clusters = _find_in_one_pass(
-            unit[remaining], [topics[row] for row in remaining.tolist()], min_size, should_stop
+            unit[remaining], [topics[row] for row in remaining.tolist()], min_size, should_stop, tightness
         )
         if not new_clusters:
             break
@@ -287,13 +288,17 @@ def find_clusters(
 
 
 def _find_in_one_pass(
-    unit: Matrix, topics: Sequence[frozenset[str]], min_size: int, should_stop: StopCondition
+    unit: Matrix,
+    topics: Sequence[frozenset[str]],
+    min_size: int,
+    should_stop: StopCondition,
+    tightness: NeighbourThresholds,
 ) -> list[RowIndices]:
-    weights, min_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.min_cosine(background_cosine(unit))
+    weights, min_cosine = idf_weights(topics), tightness.min_cosine(background_cosine(unit))
     pairs = []
     for cell in build_cells(unit):
         cell_topics = [topics[row] for row in cell.tolist()]
-        neighbours = find_neighbours(unit[cell], cell_topics, weights, min_cosine, CLUSTER_TIGHTNESS)
+        neighbours = find_neighbours(unit[cell], cell_topics, weights, min_cosine, tightness)
         pairs.append(NeighbourPairs(cell[neighbours.row], cell[neighbours.other], neighbours.cosine))
         if should_stop():
             break

@@ -61,8 +61,11 @@ def dedup_entry_of(item: Memory) -> DedupEntry:
     return DedupEntry(item.memory_id, item.content_hash, first, key)
 
 
-def find_duplicates(entries: Iterable[DedupEntry]) -> list[tuple[DedupEntry, DedupEntry]]:
-    """Return each duplicate with its oldest original."""
+def find_duplicates(entries: Iterable[DedupEntry], similarity: float = 1.0) -> list[tuple[DedupEntry, DedupEntry]]:
+    """Return each duplicate with its oldest original.
+
+    Below a `similarity` of 1 items with that share of words in common are duplicates, too.
+    """
     groups: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
     for entry in entries:
         if entry.dedup_key:
@@ -71,6 +74,32 @@ def find_duplicates(entries: Iterable[DedupEntry]) -> list[tuple[DedupEntry, Ded
     for group in groups.values():
         oldest, *others = sorted(group, key=lambda entry: (entry.said_first, entry.memory_id))
         duplicates += [(other, oldest) for other in others]
+    if similarity < 1.0:
+        merged = {other.memory_id for other, _ in duplicates}
+        left = [entry for group in groups.values() for entry in group if entry.memory_id not in merged]
+        duplicates += _find_similar(left, similarity)
+    return duplicates
+
+
+MAX_COMPARED = 2000
+"""Items of a kind that are compared with each other, the latest: two seconds of a core."""
+
+
+def _find_similar(entries: Iterable[DedupEntry], similarity: float) -> list[tuple[DedupEntry, DedupEntry]]:
+    """Return the items that share so many words (Jaccard) with an older one of their kind."""
+    kinds: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda entry: (entry.said_first, entry.memory_id)):
+        kinds[entry.dedup_key[:3]].append(entry)
+    duplicates = []
+    for of_kind in kinds.values():
+        originals: list[tuple[DedupEntry, frozenset[str]]] = []
+        for entry in of_kind[-MAX_COMPARED:]:
+            words = frozenset(entry.dedup_key[3:])
+            older = next((old for old, of in originals if len(words & of) >= similarity * len(words | of)), None)
+            if older is None:
+                originals.append((entry, words))
+            else:
+                duplicates.append((entry, older))
     return duplicates
 
 

@@ -25,7 +25,15 @@ import numpy as np
 from modestream_client.hits import Evidence
 from modestream_client.vocabulary import Decay, ModeSource
 
-from agents.rules.clustering.clustering import StopCondition, find_clusters, never_stop, topic_stems
+from agents.rules.clustering.clustering import (
+    CLUSTER_TIGHTNESS,
+    MIN_CLUSTER_SIZE,
+    NeighbourThresholds,
+    StopCondition,
+    find_clusters,
+    never_stop,
+    topic_stems,
+)
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import HALF_LIFE_DAYS
 from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns
@@ -304,7 +312,11 @@ def digest_sources(sources: Sequence[Source], space: str) -> str:
 
 
 def cluster_turns(
-    sources: Sequence[Source], vectors: Matrix, should_stop: StopCondition = never_stop
+    sources: Sequence[Source],
+    vectors: Matrix,
+    should_stop: StopCondition = never_stop,
+    min_turns: int = MIN_CLUSTER_SIZE,
+    tightness: NeighbourThresholds = CLUSTER_TIGHTNESS,
 ) -> list[TurnCluster]:
     """Cluster turns by speaker, private ones separately; `vectors` has a row for each, shape (turns, dim).
 
@@ -317,7 +329,9 @@ def cluster_turns(
     clusters = []
     for numbers in numbers_by_voice.values():
         topics = [topic_stems(sources[number].text, names) for number in numbers]
-        for cluster in find_clusters(vectors[numbers], topics, should_stop=should_stop):
+        for cluster in find_clusters(
+            vectors[numbers], topics, min_size=min_turns, should_stop=should_stop, tightness=tightness
+        ):
             members = [numbers[row] for row in cluster]
             of_members = vectors[members]
             lengths = np.linalg.norm(of_members, axis=1)

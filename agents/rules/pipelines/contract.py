@@ -25,8 +25,8 @@ def refuse(rule: Rule, message: str) -> Rejected:
 
 CAPABILITIES = frozenset({"language_model", "vector_search", "writes"})
 
-OWN_CAPABILITIES = frozenset({"language_model"})
-"""Capabilities that a custom step can have: what it writes is what it returns."""
+WRITING_PLACES = frozenset({"turn", "items", "understanding", "turns"})
+"""By what custom steps may replace at a place, where one may write memories: a question changes nothing."""
 
 INITIAL_STATE: Mapping[str, frozenset[str]] = {
     "memorize": frozenset({"record"}),
@@ -56,8 +56,9 @@ class StepContract:
 
     `role` selects the language model profile where none is configured. `optional` is used where it is there. `opens`
     names the part of the state that custom steps after this one may replace; None: no custom step runs between this
-    step and the next. `is_fixed`: it can be neither switched off nor replaced, as acknowledgement and order depend on
-    it. `is_off`: the pipelines of the release have it switched off.
+    step and the next. `is_fixed`: it can be neither switched off nor replaced. `promise` is what depends on a step that
+    is fixed, or that no class can replace; a refusal says it. `is_off`: the pipelines of the release have it switched
+    off.
     """
 
     step_id: str
@@ -71,6 +72,7 @@ class StepContract:
     is_fixed: bool = False
     is_replaceable: bool = False
     is_off: bool = False
+    promise: str = ""
 
     @property
     def pipeline(self) -> str:
@@ -83,15 +85,20 @@ OnFailure = Literal["reject", "skip"]
 
 DEFAULT_TIMEOUT_S = 5.0
 MAX_TIMEOUT_S = 60.0
+MAX_RETRIES = 5
 
 
 class CustomStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Settings of every custom step: time limit in seconds, and what happens when it fails (None: as its place says).
+    """Settings of every custom step.
 
-    What changes a turn before it is stored, or its items, must not be skipped by chance; a search can do without.
+    `timeout_s`: of each attempt. `retries`: attempts after the first one that failed. `concurrency`: calls at a time in
+    a worker, None for no limit. `on_failure`: None as its place says: what changes a turn before it is stored, or its
+    items, must not be skipped by chance; a search can do without.
     """
 
     timeout_s: Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)] = DEFAULT_TIMEOUT_S
+    retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
+    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
     on_failure: OnFailure | None = None
 
 

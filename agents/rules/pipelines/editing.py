@@ -9,7 +9,7 @@ from functools import reduce
 
 from modestream_client.arguments import ConfigureStep, Edit, InsertStep, ReplaceStep
 
-from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY
+from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY, not_replaceable
 from agents.rules.pipelines.contract import refuse
 from schemas.state.pipelines import PIPELINE_NAMES, SHIPPED, PlacedStep, Revision, Topology
 
@@ -38,11 +38,7 @@ def _apply(topology: Topology, edit: Edit) -> Topology:
     if isinstance(edit, ReplaceStep):
         contract = BUILT_IN.get(step.step_id)
         if contract is not None and not contract.is_replaceable:
-            replaceable = ", ".join(name for name, contract in BUILT_IN.items() if contract.is_replaceable)
-            raise refuse(
-                "not_replaceable",
-                f"no class can take the place of {step.step_id}; these built-in steps can be replaced: {replaceable}",
-            )
+            raise not_replaceable(contract)
         return _with(topology, PlacedStep(step_id=step.step_id, implementation=edit.implementation, config=edit.config))
     if step.step_id not in BUILT_IN:
         steps = topology.of(step.pipeline)

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.pipelines.built_in import BUILT_IN
-from agents.rules.pipelines.contract import INITIAL_STATE, OWN_CAPABILITIES, SEAMS, StepContract, refuse
+from agents.rules.pipelines.built_in import BUILT_IN, not_replaceable
+from agents.rules.pipelines.contract import INITIAL_STATE, SEAMS, WRITING_PLACES, StepContract, refuse
 from schemas.failures import Rejected
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.messages.turns import Turn
@@ -69,7 +69,7 @@ def _check_flow(pipeline: str, steps: Sequence[PlacedStep], custom_contract: Con
         if step.implementation is not None:
             _check_custom(step, contract_of(step, custom_contract), built_in, seam)
         elif built_in is not None and built_in.is_fixed and not step.enabled:
-            raise refuse("step_is_fixed", f"{step.step_id} can't be switched off: order and storage depend on it")
+            raise refuse("step_is_fixed", f"{step.step_id} can't be switched off: {built_in.promise}")
         if not step.enabled:
             continue
         contract = contract_of(step, custom_contract)
@@ -83,7 +83,7 @@ def _check_flow(pipeline: str, steps: Sequence[PlacedStep], custom_contract: Con
 
 def _check_custom(step: PlacedStep, contract: StepContract, replaced: StepContract | None, seam: str | None) -> None:
     if replaced is not None and not replaced.is_replaceable:
-        raise refuse("not_replaceable", f"no class can take the place of {step.step_id}")
+        raise not_replaceable(replaced)
     if seam is None:
         anchors = ", ".join(
             name for name, contract in BUILT_IN.items() if contract.pipeline == step.pipeline and contract.opens
@@ -97,15 +97,17 @@ def _check_custom(step: PlacedStep, contract: StepContract, replaced: StepContra
         )
     if contract.produces != {seam}:
         raise refuse("undeclared_product", f"a step at this place produces {seam}, and says so in `produces`")
-    if refused := contract.capabilities - OWN_CAPABILITIES:
-        raise refuse("capability_unavailable", f"a custom step can't have {', '.join(sorted(refused))}")
+    if "writes" in contract.capabilities and seam not in WRITING_PLACES:
+        raise refuse("capability_unavailable", f"{step.step_id} can't write there: a question changes nothing")
 
 
 def _check_config(step: PlacedStep, contract: StepContract, available: Available) -> None:
     config = read_config(step, contract)
     asks_model = step.implementation is not None and "language_model" in contract.capabilities
-    if step.enabled and asks_model and not available.profiles:
-        raise refuse("capability_unavailable", f"{step.step_id} needs a language model; set LLM_PROFILES")
+    by_default = next((name for name in ("by_default", "by_model") if getattr(config, name, None)), None)
+    if step.enabled and not available.profiles and (asks_model or by_default):
+        asked = f"{step.step_id} with {by_default}" if by_default else step.step_id
+        raise refuse("capability_unavailable", f"{asked} needs a language model; set LLM_PROFILES")
     profile, template = getattr(config, "profile", None), getattr(config, "template", None)
     if profile is not None and profile not in available.profiles:
         profiles = ", ".join(sorted(available.profiles)) or "none"
@@ -227,6 +229,7 @@ def build_pipeline_view(revision: Revision, custom_contract: Callable[[PlacedSte
                 "requires": sorted(contract.requires),
                 "produces": sorted(contract.produces),
                 "capabilities": sorted(contract.capabilities),
+                "promise": contract.promise,
                 "can_be_switched_off": not contract.is_fixed,
                 "can_be_replaced": contract.is_replaceable or step.implementation is not None,
                 "own_steps_may_follow": contract.opens,

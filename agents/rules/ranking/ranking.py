@@ -120,13 +120,14 @@ def rank_memories(
     model: LinearModel,
     by_words: LinearModel | None = None,
     prepared: PreparedFeatures | None = None,
+    candidates: int = MAX_RERANKED,
 ) -> Ranking:
     """Rank the admitted memories; `by_words` scores those without a vector if others have one.
 
     Features `prepared` for the same memories are not recomputed.
     """
     fields = compute_fields(features)
-    numbers = first_stage_top(first_stage_score(fields), admitted)
+    numbers = first_stage_top(first_stage_score(fields), admitted, candidates)
     ranking_features = RankingFeatures(features, fields, numbers, prepared)
     log_odds = ranking_features.log_odds(model)
     embedded = features.embedded[numbers]
@@ -138,14 +139,14 @@ def rank_memories(
     return Ranking(numbers, np.round(calibrated, SCORE_DECIMALS), ranking_features, model, vectorless)
 
 
-def first_stage_top(scores: FloatArray, admitted: Mask) -> IntArray:
+def first_stage_top(scores: FloatArray, admitted: Mask, limit: int = MAX_RERANKED) -> IntArray:
     """Return the admitted memories with the greatest scores, including all ties for the last place."""
     numbers = np.flatnonzero(admitted)
-    if len(numbers) <= MAX_RERANKED:
+    if len(numbers) <= limit:
         return numbers
     descending = -np.round(scores[numbers], SCORE_DECIMALS)
     # Partition from the small end: most memories tie for the lowest score, and selecting among ties is slow.
-    best: IntArray = numbers[descending <= np.partition(descending, MAX_RERANKED - 1)[MAX_RERANKED - 1]]
+    best: IntArray = numbers[descending <= np.partition(descending, limit - 1)[limit - 1]]
     return best
 
 

@@ -78,7 +78,7 @@ class RunConsolidations:
             )
             with self._ctx.jobs.running(job) as tally:
                 progress = RunProgress(run, consolidate.bounds, tally, self._ctx)
-                state: State = {"scope": run.scope}
+                state: State = {"scope": run.scope, "run": run.run}
                 await active.run(
                     {"evolve.refresh_items": partial(refresh_items, progress, self._refreshes, refresh)}, state
                 )

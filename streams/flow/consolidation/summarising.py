@@ -8,7 +8,7 @@ import numpy as np
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.pipelines import State
 from agents.rules.clustering.clustering import StopCondition
-from agents.rules.consolidation.distillation import Source, TurnCluster, cluster_turns, digest_sources
+from agents.rules.consolidation.distillation import Source, TurnCluster
 from schemas.internal.consolidation import Difference
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace
@@ -76,11 +76,11 @@ class ModeDistillation:
         runs = self._progress.ctx.consolidations.get(self._run.partition, self._run.scope)
         if runs.has_looked_at(self._mode, digest):
             return []
-        return await asyncio.to_thread(cluster_turns, sources, vectors, stop)
+        return await asyncio.to_thread(self._consolidate.limits.clusters, sources, vectors, stop)
 
     async def _digest(self, sources: Sequence[Source]) -> str:
         """Digest off the event loop, too: many turns take longer than a question may wait."""
-        return await asyncio.to_thread(digest_sources, sources, self._space.fingerprint.digest)
+        return await asyncio.to_thread(self._consolidate.limits.digest, sources, self._space.fingerprint.digest)
 
     async def _read(self) -> tuple[list[Source], int]:
         sources: list[Source] = []

@@ -11,21 +11,20 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import structlog
 from pydantic import BaseModel
 
 from agents.ports import run_timer
 from agents.ports.models import LanguageModel
-from agents.ports.pipelines import BuiltInStep, CustomStep, InstalledSteps, State, StepPorts
+from agents.ports.pipelines import BuiltInStep, InstalledSteps, State, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, steps_not_to_skip
-from agents.rules.pipelines.contract import CustomStepConfig, StepContract, is_private, on_failure_of, refuse
-from agents.rules.pipelines.validation import WrongProduct, contract_of, product_of, read_config
+from agents.rules.pipelines.contract import CustomStepConfig, StepContract, refuse
+from agents.rules.pipelines.validation import contract_of, read_config
 from schemas.failures import Rejected
-from schemas.messages.replies import ReplyWarning
 from schemas.state.pipelines import PlacedStep, Revision, Topology
+from streams.flow.pipelines.custom_step import RunnableStep, StepAccess, step_under_way
 
 log = structlog.get_logger()
 
@@ -36,54 +35,16 @@ ModelOf = Callable[[str], LanguageModel]
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
-class _CustomStep:
-    """A custom step, constructed."""
-
-    placed: PlacedStep
-    contract: StepContract
-    config: CustomStepConfig
-    call: CustomStep
-
-    async def run(self, produces: str, state: State) -> None:
-        """Put what the step makes of a part of the state in the place of that part, or a warning beside it."""
-        if "language_model" in self.contract.capabilities and is_private(state):
-            return
-        try:
-            with run_timer.step(self.contract.step_id):
-                state[produces] = product_of(await self._returned(state), produces, state)
-        except BaseException as problem:
-            if not isinstance(problem, Exception) and _is_cancelled(problem):
-                raise
-            # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
-            # exceptions may have texts of memories: the log of the worker names the step and the kind.
-            log.warning("custom step failed", step=self.contract.step_id, problem=type(problem).__name__)
-            state.setdefault("warnings", []).append(self._warning_of(problem, produces))
-
-    async def _returned(self, state: State) -> Any:
-        given = {name: state[name] for name in self.contract.requires}
-        async with asyncio.timeout(self.config.timeout_s):
-            if inspect.iscoroutinefunction(self.call) or inspect.iscoroutinefunction(type(self.call).__call__):
-                return await self.call(**given)
-            return await asyncio.to_thread(self.call, **given)
-
-    def _warning_of(self, problem: BaseException, produces: str) -> ReplyWarning:
-        """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
-        if isinstance(problem, TimeoutError):
-            reason = f"it did not end within {self.config.timeout_s} s"
-        else:
-            # What a product has wrong is ours to say; other messages may have texts of memories.
-            reason = str(problem) if isinstance(problem, WrongProduct) else type(problem).__name__
-        message = f"step {self.contract.step_id} failed: {reason}"
-        if on_failure_of(self.config, produces) == "reject":
-            raise Rejected("internal", message) from problem
-        return ReplyWarning("step_failed", message)
-
-
 class RevisionPipelines:
     """Implements `agents.ports.pipelines.ActivePipelines` for one revision."""
 
-    def __init__(self, revision: Revision, installed: InstalledSteps, model_of: ModelOf | None = None) -> None:
+    def __init__(
+        self,
+        revision: Revision,
+        installed: InstalledSteps,
+        model_of: ModelOf | None = None,
+        access: StepAccess | None = None,
+    ) -> None:
         """Construct the custom steps: code of the deployment, to be run `beside_event_loop`.
 
         Raises Rejected if the revision names a class that is not installed here.
@@ -92,6 +53,7 @@ class RevisionPipelines:
         self.number = revision.number
         self._installed = installed
         self._model_of = model_of
+        self._access = access or StepAccess()
         self._refused: Mapping[str, str] = {}
         self._awaited: frozenset[str] = frozenset()
         steps = revision.topology.steps()
@@ -99,7 +61,7 @@ class RevisionPipelines:
         self._configs = {
             placed.step_id: read_config(placed, contract_of(placed, installed.contract)) for placed in steps
         }
-        self._custom: dict[str, list[_CustomStep]] = {}
+        self._custom: dict[str, list[RunnableStep]] = {}
         for place, step in custom_steps(revision.topology):
             self._custom.setdefault(place, []).append(self._constructed(step))
 
@@ -171,22 +133,25 @@ class RevisionPipelines:
             if place in self._refused:
                 raise Rejected("unavailable", self._refused[place])
             produces = BUILT_IN[place].opens or ""
-            for step in self._custom.get(place, ()):
-                # What is not there, such as an answer that a model could not give, is not changed.
-                if state.get(produces) is not None:
+            # What is not there, such as an answer that a model could not give, is not changed. A search by a custom
+            # step runs none.
+            if place in self._custom and state.get(produces) is not None and step_under_way() is None:
+                for step in self._custom[place]:
                     await step.run(produces, state)
 
     def custom_steps(self, place: str) -> Sequence[PlacedStep]:
         """Return the custom steps of a place, with classes and configurations."""
         return [custom_step.placed for custom_step in self._custom.get(place, ())]
 
-    def _constructed(self, step: PlacedStep) -> _CustomStep:
+    def _constructed(self, step: PlacedStep) -> RunnableStep:
         contract, config = self._installed.contract(step), self._configs[step.step_id]
         assert isinstance(config, CustomStepConfig)
         has_model = "language_model" in contract.capabilities
         model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
-        call = self._installed.build(step, config, StepPorts(model))
-        return _CustomStep(step, contract, config, call)
+        search = self._access.search if "vector_search" in contract.capabilities else None
+        remember = self._access.remember if "writes" in contract.capabilities else None
+        call = self._installed.build(step, config, StepPorts(model, search, remember))
+        return RunnableStep(step, contract, config, call)
 
 
 def _may_ask_model(contract: StepContract) -> bool:
@@ -232,11 +197,3 @@ async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
     threading.Thread(target=run, name="custom steps", daemon=True).start()
     async with asyncio.timeout(limit_s):
         return await made
-
-
-def _is_cancelled(problem: BaseException) -> bool:
-    """True for the cancellation of the task that runs the step, or its end with the event loop."""
-    task = asyncio.current_task()
-    return isinstance(problem, GeneratorExit) or (
-        isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
-    )

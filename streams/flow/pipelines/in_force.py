@@ -21,6 +21,7 @@ from agents.rules.pipelines.validation import Available, build_pipeline_view, ch
 from schemas.failures import Rejected, Unavailable
 from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
 from streams.flow.pipelines.active import ModelOf, RevisionPipelines, beside_event_loop
+from streams.flow.pipelines.custom_step import StepAccess
 from streams.flow.pipelines.history import PipelineHistory
 
 log = structlog.get_logger()
@@ -61,7 +62,9 @@ class Pipelines:
         self._installed = installed
         self._available = available or Available()
         self._model_of = model_of
-        self.current = RevisionPipelines(shipped_revision(), installed, model_of)
+        self.access = StepAccess()
+        """What custom steps search and write by, once the worker has its agents."""
+        self.current = self._of(shipped_revision())
         self.switches = 0
         """Grows with each switch."""
         self.refused: RefusedRevision | None = None
@@ -133,7 +136,7 @@ class Pipelines:
         return await self._constructed(revision, checked, limit_s, again=again)
 
     def _of(self, revision: Revision) -> RevisionPipelines:
-        return RevisionPipelines(revision, self._installed, self._model_of)
+        return RevisionPipelines(revision, self._installed, self._model_of, self.access)
 
     async def _constructed(
         self, revision: Revision, make: Callable[[], RevisionPipelines], limit_s: float, *, again: bool

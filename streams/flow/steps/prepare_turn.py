@@ -6,12 +6,14 @@ prepared as it was then, so that it is known as a repetition and changes nothing
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from agents.ports.pipelines import ActivePipelines, State
 from agents.rules.index.lexical_document import is_long
 from agents.rules.items.extracting import AnalysedText, extract_items
 from agents.rules.memory.versions import has_same_text, identify_turn
+from agents.rules.pipelines.built_in import ExtractConfig
 from agents.rules.text.passages import lexical_text
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.records import Record
@@ -72,14 +74,19 @@ class PrepareTurns:
         if not active.is_on(EXTRACT_ITEMS) and is_long(lexical_text(memory)):
             # Its words are read with the items, also where these are not wanted.
             await self.read_text(memory, understanding)
-        await active.run({EXTRACT_ITEMS: self._extract}, state)
+        await active.run({EXTRACT_ITEMS: partial(self._extract, active)}, state)
         return AnalysedText.of(memory, understanding, state["items"])
 
-    async def _extract(self, state: State) -> State:
-        memory, understanding = state["memory"], state["understanding"]
+    async def _extract(self, active: ActivePipelines, state: State) -> State:
+        memory, understanding, config = state["memory"], state["understanding"], active.config(EXTRACT_ITEMS)
         if is_long(lexical_text(memory)):
-            return {"items": await self.read_text(memory, understanding)}
-        return {"items": extract_items(memory, understanding)}
+            items = await self.read_text(memory, understanding)
+        else:
+            items = extract_items(memory, understanding)
+        assert isinstance(config, ExtractConfig)
+        if config.min_confidence is not None:
+            items = [item for item in items if item.confidence >= config.min_confidence]
+        return {"items": items[: config.max_items]}
 
     async def _as_before(self, turn: Turn, known: Memory) -> Turn | None:
         """Return the turn as the revision that made a memory prepared it; None if that can't be told any more."""

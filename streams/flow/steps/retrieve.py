@@ -93,7 +93,7 @@ class Question:
     async def answer(self) -> SuccessReply:
         """Return the answer. Raises Expired."""
         request, run = self.request, self.agents.retrieve.pipelines.run
-        state: State = {"query": request.query}
+        state: State = {"query": request.query, "request": request}
         if self.agents.judge_layers.is_asked(request):
             await run({ROUTE: self._judge}, state)
         judged: JudgedDepth | None = state.get("judged")
