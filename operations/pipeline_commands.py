@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError
 from pydantic_core import from_json, to_json
 
@@ -31,6 +32,8 @@ def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
     edit.add_argument("--note", help="the reason, stored with the revision")
     edit.add_argument("--expected-revision", type=int, help="refuse unless this revision is current")
     edit.add_argument("--dry-run", action="store_true", help="check, and change nothing")
+    edit.add_argument("--compare", metavar="USER", help="with --dry-run: what changes in this user's last requests")
+    edit.add_argument("--last", type=int, default=20, help="requests that are compared (%(default)s)")
     revisions = verbs.add_parser("revisions", help="the last revisions, latest first")
     revisions.add_argument("--limit", type=int, default=50, help="(%(default)s)")
     rollback = verbs.add_parser("rollback", help="restore an earlier revision")
@@ -50,6 +53,8 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
 
     async def send() -> dict[str, Any]:
         scope = some_scope(settings.scope_model)
+        if user := arguments.get("compare_user"):
+            scope |= BoundaryFields(settings.scope_model.boundary_fields).values(user)
         async with client_of(settings, options.principal, TIMEOUT_S, scope) as client:
             return dict(await client.command(name, arguments))
 
@@ -72,7 +77,11 @@ def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         return "rollback_pipeline", _without_none(revision=options.revision, note=options.note)
     edits = from_json(options.file.read_bytes(), allow_inf_nan=False)
     further = _without_none(
-        note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None
+        note=options.note,
+        expected_revision=options.expected_revision,
+        dry_run=options.dry_run or None,
+        compare_user=options.compare,
+        compare_last=options.last if options.compare else None,
     )
     return "edit_pipeline", {**edits, **further}
 
@@ -86,6 +95,8 @@ def _shown(verb: str, result: Mapping[str, Any]) -> str:
         return to_json(result, indent=2).decode()
     if verb == "revisions":
         return "\n".join(_revision_line(revision, result["current"]) for revision in result["revisions"])
+    if comparison := result.get("comparison"):
+        return to_json(comparison, indent=2).decode()
     draft = "valid; nothing was changed, still " if result.get("dry_run") else ""
     return f"{draft}revision {result['revision']} {result['hash'][:12]}"
 

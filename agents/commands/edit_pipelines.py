@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from agents.ports.clock import Clock
 from agents.ports.commands import CommandResult, parse_arguments
-from agents.ports.pipelines import Revisions, RunnablePipelines
+from agents.ports.pipelines import RequestComparison, Revisions, RunnablePipelines
 from agents.rules.pipelines.editing import apply_edits
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
@@ -29,8 +29,16 @@ Change = Callable[[Revision], Topology]
 class EditPipelines:
     """Commands in, revisions out."""
 
-    def __init__(self, partition: int, revisions: Revisions, pipelines: RunnablePipelines, clock: Clock) -> None:
+    def __init__(
+        self,
+        partition: int,
+        revisions: Revisions,
+        pipelines: RunnablePipelines,
+        clock: Clock,
+        compare: RequestComparison,
+    ) -> None:
         """`partition` is part of what identifies a command."""
+        self._compare = compare
         self._partition = partition
         self._revisions = revisions
         self._pipelines = pipelines
@@ -55,9 +63,15 @@ class EditPipelines:
         about = {"note": wanted.note}
         if wanted.dry_run:
             current = self._expected(wanted.expected_revision)
-            topology = await self._checked(apply_edits(current.topology, wanted.edits))
+            topology = apply_edits(current.topology, wanted.edits)
+            drafted = await self._pipelines.draft(topology)
             draft = current.model_copy(update={"topology": topology, "hash": topology.digest})
-            return CommandResult({**await self._view(draft), "dry_run": True})
+            shown = {**await self._view(draft), "dry_run": True}
+            if wanted.compare_last is None:
+                return CommandResult(shown)
+            boundary, running = command.scope.boundary, self._pipelines.current
+            compared = await self._compare(boundary, running, drafted, wanted.compare_last)
+            return CommandResult({**shown, "comparison": compared})
 
         def change(current: Revision) -> Topology:
             return apply_edits(current.topology, wanted.edits)
@@ -79,7 +93,8 @@ class EditPipelines:
             return CommandResult(await self._view(made))
         for _ in range(MAX_ATTEMPTS):
             current = self._expected(expected)
-            topology = await self._checked(change(current))
+            topology = change(current)
+            await self._pipelines.draft(topology)
             if topology == current.topology:
                 return CommandResult(await self._view(current))
             revision = Revision(
@@ -102,10 +117,6 @@ class EditPipelines:
             message = f"the pipelines are at revision {current.number} by now, not {expected}"
             raise Rejected("conflict", message, "arguments.expected_revision")
         return current
-
-    async def _checked(self, topology: Topology) -> Topology:
-        await self._pipelines.check(topology)
-        return topology
 
     def _find(self, number: int) -> Revision:
         revision = self._revisions.find(number)

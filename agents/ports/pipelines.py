@@ -74,11 +74,24 @@ class InstalledSteps(Protocol):
 class RunnablePipelines(Protocol):
     """What this worker can run of the pipelines."""
 
-    async def check(self, topology: Topology) -> None:
-        """Raise Rejected, with the rule that is broken, unless the worker can run this topology."""
+    @property
+    def current(self) -> "ActivePipelines":
+        """Return those in force."""
+
+    async def draft(self, topology: Topology) -> "ActivePipelines":
+        """Return the pipelines of a topology. Raises Rejected, with the rule that is broken, if it can't run here."""
 
     async def describe(self, revision: Revision) -> dict[str, Any]:
         """Return a revision with its steps, as commands show it."""
+
+
+class RequestComparison(Protocol):
+    """Compares pipelines on the recorded requests of a user."""
+
+    async def __call__(
+        self, boundary: str, before: "ActivePipelines", after: "ActivePipelines", last: int
+    ) -> dict[str, Any]:
+        """Return what of the last requests comes out otherwise, without texts. Raises Unavailable."""
 
 
 State = dict[str, Any]

@@ -35,6 +35,7 @@ from agents.rules.ranking.weights import RankingWeights
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 
 RECEIVE, RECALL, ROUTE, RANK = "retrieve.receive", "retrieve.recall", "retrieve.route", "retrieve.rank"
+RERANK = "retrieve.rerank"
 
 Warnings = list[SearchWarning]
 """Codes and messages."""
@@ -132,6 +133,12 @@ class Retrieve:
             diagnostics=diagnostics,
         )
         return result, [*self._warnings(parts), *warnings_in(state)]
+
+    async def ordered(self, request: RetrieveRequest, result: RetrieveResult) -> tuple[list[Hit], Warnings]:
+        """Return the hits after the custom steps that follow or replace a model's order, without such an order."""
+        state: State = {"query": request.query, "request": request, "hits": result.hits}
+        await self.pipelines.run({RERANK: None}, state)
+        return state["hits"][: request.top_k], warnings_in(state)
 
     async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         """Return the same without details of hits, of a request before `receive`."""

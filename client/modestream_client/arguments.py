@@ -405,13 +405,16 @@ Edit = Annotated[ConfigureStep | InsertStep | ReplaceStep | RemoveStep, Field(di
 class EditPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
     """The arguments of `edit_pipeline`. `expected_revision`: refuse the edits unless they change this revision.
 
-    `dry_run`: validate, and change nothing.
+    `dry_run`: validate, and change nothing. With it `compare_last` compares both revisions on so many recorded requests
+    of a user: over HTTP and by hand `compare_user`, over Kafka that of the command's scope.
     """
 
     edits: Annotated[list[Edit], Field(min_length=1, max_length=MAX_EDITS)]
     expected_revision: Annotated[int, Field(ge=0)] | None = None
     note: Note = ""
     dry_run: bool = False
+    compare_last: Annotated[int, Field(ge=1, le=100)] | None = None
+    compare_user: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
 
 class RollbackPipeline(BaseModel, extra="ignore", strict=True, frozen=True):

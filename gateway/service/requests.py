@@ -83,10 +83,14 @@ class CheckedRequests:
         if operation.permission == "operate":
             require_operating(call.caller)
             arguments = {name: value for name, value in fields.items() if value is not None}
+            scope = dict(self._any_scope)
+            if (user := arguments.get("compare_user")) is not None:
+                # The worker that has the user's memories answers.
+                scope |= self._boundary_fields.values(user)
             with _translated_errors(call, "operate"):
                 reply, _ = await self._backend.request(
                     operation.topic,
-                    operation.record_of(self._any_scope, arguments),
+                    operation.record_of(scope, arguments),
                     principal=call.caller.principal or OPERATOR,
                     timeout=call.remaining_s(),
                 )

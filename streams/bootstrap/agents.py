@@ -49,6 +49,8 @@ from schemas.scopes import ScopeFields
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
+from streams.flow.pipelines.comparing import CompareRevisions
+from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.observability.tracing import carried_headers
@@ -125,19 +127,7 @@ class BuildAgents:
         active = pipelines.current
         boundary_fields = self._ctx.scope_model.boundary_fields
         intend = Intend(stores.intentions, memories, clock, boundary_fields)
-        retrieve = Retrieve(
-            words,
-            memories,
-            index,
-            stores.modes,
-            spaces,
-            clock,
-            self._weights,
-            DrillDown(words, intend, stores.categories, memories, boundary_fields),
-            active,
-            self._steps.rank_limits(active),
-            give_way=self._ctx.foreground.give_way_to_others,
-        )
+        retrieve, assemble = self.answering(partition, active)
         understand = self._understand(stores, active)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         schedule = self._settings.maintain_every
@@ -160,14 +150,14 @@ class BuildAgents:
             rerank=self._steps.rerank(active),
             local_rerank=self._steps.local_rerank(active, models.cross_encoder),
             judge_layers=self._steps.judge_layers(active),
-            assemble=self._assemble(stores, retrieve, intend, active),
+            assemble=assemble,
             answer=Answer(*self._steps.answering(), memories),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
             commands=HandleCommands(
                 partition, memories, stores.modes, models.embedders, health, clock, spaces.former_serves
             ),
-            edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock),
+            edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock, self._comparison(partition)),
             intend=intend,
             adjust_intention=AdjustIntention(
                 stores.intentions,
@@ -186,6 +176,37 @@ class BuildAgents:
             consolidate=self._consolidate(stores, spaces, index, active),
             show_job=ShowJob(jobs),
             show_runs=ShowRuns(partition, self._ctx.run_log),
+        )
+
+    def answering(self, partition: int, active: ActivePipelines) -> tuple[Retrieve, Assemble]:
+        """Return the agents that answer questions by these pipelines."""
+        stores, clock = self._ctx.stores.at(partition), self._ctx.clock
+        boundary_fields = self._ctx.scope_model.boundary_fields
+        intend = Intend(stores.intentions, stores.memories, clock, boundary_fields)
+        retrieve = Retrieve(
+            stores.words,
+            stores.memories,
+            self._indexes.at(partition),
+            stores.modes,
+            self.spaces(partition),
+            clock,
+            self._weights,
+            DrillDown(stores.words, intend, stores.categories, stores.memories, boundary_fields),
+            active,
+            self._steps.rank_limits(active),
+            give_way=self._ctx.foreground.give_way_to_others,
+        )
+        return retrieve, self._assemble(stores, retrieve, intend, active)
+
+    def _comparison(self, partition: int) -> CompareRevisions:
+        ctx = self._ctx
+        return CompareRevisions(
+            partition,
+            ctx.run_log,
+            ctx.stores.at(partition).memories,
+            selector_of(ctx.scope_model),
+            partial(self.answering, partition),
+            PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters).analyse,
         )
 
     def _deployment_status(self) -> dict[str, Any]:

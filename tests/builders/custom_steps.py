@@ -234,3 +234,75 @@ class BrokenQuery(Synonyms):
     async def __call__(self, query: str) -> dict[str, str]:
         type(self).calls += 1
         raise RuntimeError(query)
+
+
+class Searches(RedactCards):
+    """Searches as often as its settings say, and notes in the turn's metadata how many hits there were."""
+
+    capabilities = ("vector_search",)
+
+    class Config(BaseModel, extra="forbid"):
+        times: int = 1
+        top_k: int = 10
+
+    def __init__(self, config: Any, ports: StepPorts) -> None:
+        assert ports.search is not None
+        self._config, self._search = config, ports.search
+
+    async def __call__(self, turn: Turn) -> dict[str, Turn]:
+        found = [len(await self._search(turn.content, self._config.top_k)) for _ in range(self._config.times)]
+        return {"turn": turn.model_copy(update={"metadata": {**turn.metadata, "found": found}})}
+
+
+class SearchesHits(Reverse):
+    """Searches because of a question, and reverses the hits."""
+
+    capabilities = ("vector_search",)
+
+    def __init__(self, _config: Any, ports: StepPorts) -> None:
+        assert ports.search is not None
+        self._search = ports.search
+
+    async def __call__(self, hits: Sequence[Hit]) -> dict[str, list[Hit]]:
+        assert await self._search("lantern")
+        return {"hits": [*hits][::-1]}
+
+
+class Echoes(RedactCards):
+    """Writes a turn because of each turn."""
+
+    capabilities = ("writes",)
+
+    def __init__(self, _config: Any, ports: StepPorts) -> None:
+        assert ports.remember is not None
+        self._remember = ports.remember
+
+    async def __call__(self, turn: Turn) -> dict[str, Turn]:
+        await self._remember(f"Echo: {turn.content}")
+        return {"turn": turn}
+
+
+class FailsOnce(RedactCards):
+    """Fails at every first attempt."""
+
+    calls = 0
+
+    async def __call__(self, turn: Turn) -> dict[str, Turn]:
+        type(self).calls += 1
+        if type(self).calls % 2:
+            raise RuntimeError
+        return {"turn": turn}
+
+
+class CountsItself(RedactCards):
+    """Notes how many of its calls there are at a time."""
+
+    now = most = 0
+
+    async def __call__(self, turn: Turn) -> dict[str, Turn]:
+        kind = type(self)
+        kind.now += 1
+        kind.most = max(kind.most, kind.now)
+        await asyncio.sleep(0.01)
+        kind.now -= 1
+        return {"turn": turn}

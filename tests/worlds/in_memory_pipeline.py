@@ -23,7 +23,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.bootstrap.adapters import build_models
+from streams.bootstrap.adapters import build_models, open_taxonomy
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.bootstrap.context import CompleteModes
@@ -43,7 +43,6 @@ from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
-from tests.builders.taxonomies import SHIPPED
 from tests.fakes.clock import FakeClock
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.embedders import FakeEmbedders, FakeModel
@@ -213,7 +212,7 @@ class InMemoryPipeline(PipelineRequests):
             runs=self._recorder(),
             run_log=InMemoryRunLog(self.topics, self.names.runs),
         )
-        models = build_models(self.embedders, self.language, self.cross_encoder, SHIPPED)
+        models = build_models(self.embedders, self.language, self.cross_encoder, open_taxonomy(self.settings))
         steps = ConfiguredSteps(self.settings, self.language)
         return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
 

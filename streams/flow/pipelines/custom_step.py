@@ -9,8 +9,8 @@ id by which the same record writes it once.
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,6 +55,19 @@ class StepUnderWay:
 
 
 _under_way: ContextVar[StepUnderWay | None] = ContextVar("custom_step", default=None)
+
+
+_writes_nothing: ContextVar[bool] = ContextVar("writes_nothing", default=False)
+
+
+@contextmanager
+def writing_nothing() -> Iterator[None]:
+    """Keep what custom steps write within the block from being published."""
+    token = _writes_nothing.set(True)
+    try:
+        yield
+    finally:
+        _writes_nothing.reset(token)
 
 
 def step_under_way() -> StepUnderWay | None:
@@ -104,6 +117,8 @@ class StepAccess:
         step.written += 1
         if step.written > MAX_WRITTEN or not 1 <= len(text) <= MAX_WRITTEN_CHARS:
             raise ValueError(f"a step writes {MAX_WRITTEN} turns of at most {MAX_WRITTEN_CHARS} characters")
+        if _writes_nothing.get():
+            return f"{step.step_id}:{step.written}"
         if self.publishing is None:
             raise Unavailable("the worker does not write yet")
         digest = hashlib.sha256(f"{step.step_id}:{step.record_id}:{step.written}".encode()).hexdigest()

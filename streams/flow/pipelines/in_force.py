@@ -97,9 +97,9 @@ class Pipelines:
         refused = self.refused and {"revision": self.refused.revision, "problem": self.refused.problem}
         return {"revision": self.history.current().number, "running": self.current.number, "refused": refused}
 
-    async def check(self, topology: Topology) -> None:
-        """Raise Rejected, with the rule that is broken, unless the worker can run this topology."""
-        await self._runnable(self.history.current().model_copy(update={"topology": topology}), EDIT_IMPORT_S)
+    async def draft(self, topology: Topology) -> RevisionPipelines:
+        """Return the pipelines of a topology. Raises Rejected, with the rule that is broken, if it can't run here."""
+        return await self._runnable(self.history.current().model_copy(update={"topology": topology}), EDIT_IMPORT_S)
 
     async def describe(self, revision: Revision) -> dict[str, Any]:
         """Return a revision as commands show it, with the one that is in force, and why, if it is another one."""

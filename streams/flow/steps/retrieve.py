@@ -16,7 +16,7 @@ from modestream_client.hits import Hit
 
 from agents.ports.pipelines import State
 from agents.retrieval.model_steps import NO_MODEL, JudgeLayers, LocalRerank, NoModelAnswer, Rerank
-from agents.retrieval.retrieve import ROUTE, Retrieve
+from agents.retrieval.retrieve import RERANK, ROUTE, Retrieve
 from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
@@ -36,8 +36,6 @@ Answer = TypeVar("Answer")
 
 Search = Callable[[Callable[[RetrieveRequest], Awaitable[Any]], RetrieveRequest], Awaitable[SuccessReply]]
 """Has an agent answer a request, in a turn of the request's user. Raises Expired."""
-
-RERANK = "retrieve.rerank"
 
 
 class Expired(Exception):
