@@ -60,6 +60,8 @@ class EditPipelines:
     async def edit_pipeline(self, command: Command, offset: int) -> CommandResult:
         """Accept all edits of a command, or none. Raises Rejected with the rule that one breaks, or `conflict`."""
         wanted = parse_arguments(EditPipeline, command)
+        if wanted.compare_last is not None and not wanted.dry_run:
+            raise Rejected("invalid_value", "only a dry run compares", "arguments.compare_last")
         about = {"note": wanted.note}
         if wanted.dry_run:
             current = self._expected(wanted.expected_revision)

@@ -303,6 +303,7 @@ EVOLVE: Sequence[StepContract] = (
         _names("intention"),
         MODEL | WRITES,
         config=ModelConfig,
+        promise="an entry goes with the memory that it derives from",
     ),
     StepContract(
         "evolve.emit_diff",

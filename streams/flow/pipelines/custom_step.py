@@ -208,12 +208,11 @@ class RunnableStep:
 
 
 def _about(state: State, step_id: str, *, asks_model: bool) -> StepUnderWay:
-    """Return what a step is about: the scope of its state, an id of its record, and who has made it."""
+    """Return what a step is about: the scope of its state, an id of its record, and the step that made it."""
     turn, memory, request = state.get("turn"), state.get("memory"), state.get("request")
     if turn is not None:
-        return StepUnderWay(
-            step_id, turn.scope.model_dump(), turn.turn_id or "", asks_model, turn.metadata.get(MADE_BY)
-        )
+        record_id = f"{turn.conversation_id}:{turn.turn_id}"
+        return StepUnderWay(step_id, turn.scope.model_dump(), record_id, asks_model, turn.metadata.get(MADE_BY))
     if memory is not None:
         record_id = f"{memory.memory_id}:{memory.latest}"
         return StepUnderWay(step_id, memory.scope, record_id, asks_model, memory.metadata.get(MADE_BY))

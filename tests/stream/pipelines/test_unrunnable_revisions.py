@@ -78,6 +78,15 @@ async def test_missing_template_costs_no_turn_and_is_rolled_back(tmp_path: Path)
         assert world.dead_letters() == []
 
 
+async def test_model_by_default_that_is_gone_at_the_next_start_is_a_refused_revision(tmp_path: Path) -> None:
+    world = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
+    async with world.running():
+        await edit(world, {"op": "config", "step_id": "retrieve.rerank", "config": {"by_default": True}})
+    world.language = FakeLanguageModel(profiles=Profiles())
+    async with with_settings(world, llm_profiles=Profiles()).running():
+        assert "capability_unavailable" in (await world.command("get_pipeline"))["result"]["refused"]["problem"]
+
+
 async def test_text_goes_to_no_other_profile_than_the_one_that_was_chosen(tmp_path: Path) -> None:
     world = InMemoryPipeline(tmp_path, profiles=TWO_PROFILES)
     async with world.running():
