@@ -87,6 +87,8 @@ class BuildAgents:
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
         self._steps = steps
         self._category_vectors = CategoryVectors()
+        self._matchers: dict[int, tuple[int, CategoryMatcher]] = {}
+        """By partition, with the pipelines of which they are: every item that is embedded asks for one."""
         self._layout_files = LayoutFiles(settings.data_dir / "maps")
         self._layout_threads = LayoutThreads()
         self._stability = AssessStability(
@@ -107,8 +109,12 @@ class BuildAgents:
 
     def matcher(self, partition: int) -> CategoryMatcher:
         """Return the matcher of items and categories."""
+        switches = self._ctx.pipelines.switches
+        known = self._matchers.get(partition)
+        if known is not None and known[0] == switches:
+            return known[1]
         stores = self._ctx.stores.at(partition)
-        return CategoryMatcher(
+        matcher = CategoryMatcher(
             stores.categories,
             stores.memories,
             CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields),
@@ -117,6 +123,8 @@ class BuildAgents:
             self._category_vectors,
             self._steps.filing_limits(self._ctx.pipelines.current),
         )
+        self._matchers[partition] = switches, matcher
+        return matcher
 
     def __call__(self, partition: int) -> PartitionAgents:
         """Build the agents of a partition."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents.consolidation import consolidate as consolidating
 from agents.rules.consolidation.distillation import cluster_turns
 from schemas.messages.records import Record
 from streams.bootstrap.prompts import CATEGORY_PROMPT
@@ -148,11 +149,11 @@ async def test_run_does_not_cluster_again_without_new_turns(
 ) -> None:
     clustered = []
 
-    def noted(sources: Any, vectors: Any, enough: Any) -> Any:
+    def noted(sources: Any, *given: Any) -> Any:
         clustered.append(len(sources))
-        return cluster_turns(sources, vectors, enough)
+        return cluster_turns(sources, *given)
 
-    monkeypatch.setattr(distilling, "cluster_turns", noted)
+    monkeypatch.setattr(consolidating, "cluster_turns", noted)
     await remember_many(pipeline, 4)
     await remember_many(pipeline, 1, "The violin needs a new bow.")
     for _ in range(3):
@@ -168,13 +169,13 @@ async def test_turns_are_clustered_outside_the_event_loop(
 ) -> None:
     threads = []
     for name in ("cluster_turns", "digest_sources"):
-        call = getattr(distilling, name)
+        call = getattr(consolidating, name)
 
         def noted(*given: Any, call: Any = call) -> Any:
             threads.append(threading.current_thread())
             return call(*given)
 
-        monkeypatch.setattr(distilling, name, noted)
+        monkeypatch.setattr(consolidating, name, noted)
     await remember_many(pipeline, 4)
     assert len((await consolidate(pipeline))["created"]) == 1
     assert len(threads) == 3
