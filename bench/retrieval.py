@@ -17,7 +17,7 @@ from bench.harness.report import Report
 from bench.harness.texts import distinct_questions
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import GENERAL, VectorSpace
-from streams.adapters.embedding.catalog.entries import build_catalog
+from streams.adapters.embedding.catalog.presets import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import PartitionedIndex

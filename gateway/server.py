@@ -319,7 +319,7 @@ def build_app(
             *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
             *openai.routes,
         ],
-        doors={PAGES: sign_in, "/": sign_in},
+        path_callers={PAGES: sign_in, "/": sign_in},
         forms=[SIGN_IN],
         bodies=BODIES if settings.gateway_mem0 else (),
         running=[

@@ -8,7 +8,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from operations.archive import BackupLogs, BackupWriter, InvalidBackup
-from operations.copy.entries import EntryBuilder
+from operations.copy.entry_builder import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
 from operations.deployment import Progress, deployment_at, named_scope, read_service_record

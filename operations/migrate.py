@@ -12,7 +12,7 @@ from pathlib import Path
 
 from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport
-from operations.copy.entries import EntryBuilder
+from operations.copy.entry_builder import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
 from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions

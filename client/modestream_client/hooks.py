@@ -34,7 +34,7 @@ Json = dict[str, Any]
 Agent = Literal["claude-code", "codex"]
 
 LIMIT_S = 5.0
-"""Seconds that a hook spends on sending, and on a context."""
+"""Time limit of sending, and of a context, in seconds."""
 
 POLL_S = 0.05
 
@@ -44,12 +44,12 @@ CONTEXT_TOKENS = 1500
 CONTEXT_QUERY = "{project}: decisions, conventions, preferences and open tasks"
 
 EVENTS = {"SessionStart": True, "UserPromptSubmit": False, "Stop": True, "SessionEnd": True}
-"""The events that a hook is meant for, and whether it sends: at a prompt the user waits."""
+"""Events of a hook, and whether it sends at them: at a prompt the user waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookSettings:
-    """Whose memory it is, where it is, and where turns wait for it."""
+    """The user, the gateway, and the outbox folder of a hook."""
 
     url: str
     key: str | None
@@ -61,7 +61,7 @@ class HookSettings:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> "HookSettings":
-        """Return the settings of a command line, and of the environment where it has none."""
+        """Return the settings of a command line, completed from the environment."""
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         return cls(
             url=os.environ.get("MODESTREAM_URL", "http://127.0.0.1:8080"),
@@ -74,7 +74,7 @@ class HookSettings:
 
 
 def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> int:
-    """Add the messages that a transcript has beyond those added before to an outbox; return how many."""
+    """Add the new messages of a transcript to an outbox; return their number."""
     from modestream_client.imports import Message, NotOfFormat, read_export  # noqa: PLC0415 - needs an extra
 
     _, added = box.transcripts().get(str(path), (agent, 0))
@@ -133,7 +133,7 @@ async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
 
 
 async def flush(settings: HookSettings, boxes: Sequence[Outbox]) -> None:
-    """Send what waits, until nothing does."""
+    """Send waiting turns until none is left."""
     if any(box.count() for box in boxes):
         async with _client(settings, settings.outbox):
             while any(box.count() for box in boxes):  # noqa: ASYNC110 - other processes send, too
@@ -210,7 +210,7 @@ def _run_status(settings: HookSettings) -> int:
 
 
 def _run_flush(options: argparse.Namespace, settings: HookSettings) -> int:
-    """Send what waits; refused turns are tried again with `--refused`."""
+    """Send waiting turns; with `--refused` also refused ones."""
     boxes = _boxes(settings)
     if options.refused:
         for box in boxes:
@@ -241,7 +241,7 @@ def add_hook_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run_hook_command(options: argparse.Namespace) -> int:
-    """Run a command; return the exit status, 0 also where the service is away."""
+    """Run a command; return the exit status, 0 also if the service is away."""
     if getattr(options, "settings", False):
         return _run_settings(options.command)
     settings = HookSettings.of(argparse.Namespace(**{"tools": False, **vars(options)}))

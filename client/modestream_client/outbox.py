@@ -35,7 +35,7 @@ from modestream_client.records import TURNS_TOPIC, Written, with_identity
 from modestream_client.transport import Json, OnPartial, ReadAfter, Transport
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of the file of one user: about 300,000 turns."""
+"""Maximum bytes of one user's file: about 300,000 turns."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """Pauses between attempts while the service is away."""
@@ -140,7 +140,7 @@ class Outbox:
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
-        """Yield True if no other process sends of this file; none begins before the block ends."""
+        """Yield True if no other process sends from this file; none starts before the block ends."""
         lock = sqlite3.connect(f"{self.path}-sending", timeout=0, isolation_level=None, check_same_thread=False)
         try:
             # Held by the file system for this process, and free when it dies.
@@ -182,7 +182,7 @@ class Outbox:
 
 
 class _Sender:
-    """Sends the turns of one outbox while there are some; `answers` are what callers wait for, by number."""
+    """Sends the turns of one outbox while there are some; `answers` are futures of callers, by number."""
 
     def __init__(self, box: Outbox, transport: "OutboxTransport") -> None:
         self.box = box
@@ -190,12 +190,12 @@ class _Sender:
         self._answers: dict[int, asyncio.Future[tuple[Reply, Written | None]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
-        """A turn was added since the last look."""
+        """A turn was added since the last check."""
         self._away: str | None = None
         """Why the last attempt failed, during the pause after it."""
 
     async def remember(self, turn: Json, principal: str | None, timeout: float) -> tuple[Reply, Written | None]:
-        """Add a turn; return the service's reply, or that it waits."""
+        """Add a turn; return the service's reply, or a reply that it waits."""
         [number] = await asyncio.to_thread(self.box.add, [turn], principal)
         if self._away is not None:
             return _waiting(turn, self._away)
@@ -211,7 +211,7 @@ class _Sender:
             self._answers.pop(number, None)
 
     def wake(self) -> None:
-        """Send what there is, until nothing is left."""
+        """Send turns until none is left."""
         self._is_due = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
@@ -239,7 +239,7 @@ class _Sender:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _send_all(self) -> "_Away | None":
-        """Send what there is; return why something is left."""
+        """Send turns; return why some are left."""
         with self.box.sending() as is_alone:
             if not is_alone:
                 return _Away("another process sends the turns of this user")
@@ -282,7 +282,7 @@ class _Away(Exception):
 
 
 def _waiting(turn: Json, reason: str) -> tuple[Reply, Written]:
-    """Return the reply for a turn that waits."""
+    """Return the reply for a waiting turn."""
     fields = dict.fromkeys(TURN_REPLY_FIELDS) | {"turn_id": turn.get("turn_id")}
     return Reply(fields, (Notice("queued", f"the turn is in the outbox and will be sent: {reason}"),)), UNSENT
 
@@ -312,7 +312,7 @@ class OutboxTransport:
             (await self._sender(path)).wake()
 
     async def close(self) -> None:
-        """Stop sending, and disconnect; what was not sent waits for the next client."""
+        """Stop sending, and disconnect; unsent turns wait for the next client."""
         senders, self._senders = self._senders, {}
         for sender in senders.values():
             await sender.close()
@@ -322,7 +322,7 @@ class OutboxTransport:
     async def remember(
         self, turn: Json, *, principal: str | None, timeout: float | None
     ) -> tuple[Reply, Written | None]:
-        """Store a turn on disk and send it; return the service's reply, or one that says that it waits."""
+        """Store a turn on disk and send it; return the service's reply, or a reply that it waits."""
         turn = with_identity(turn, round(time.time() * 1000))
         sender = await self._sender(Outbox.path_of(self._folder, self._boundary.key(turn["scope"])))
         return await sender.remember(turn, principal, self._timeout if timeout is None else timeout)
@@ -381,5 +381,5 @@ class OutboxTransport:
 def with_outbox(
     transport: Transport, folder: str | PathLike[str] | None, timeout: float, boundary: BoundaryFields
 ) -> Transport:
-    """Return the transport, with an outbox if there is a folder for one."""
+    """Return the transport, with an outbox if a folder is given."""
     return transport if folder is None else OutboxTransport(transport, folder, timeout, boundary)

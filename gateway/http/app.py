@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 
 from gateway.http.document import document_app
 from gateway.http.hosts import AllowedHosts, CheckHosts
-from gateway.http.identity import NO_DOORS, Callers, Identify, OpenCallers, RequestIds
+from gateway.http.identity import NO_PATH_CALLERS, Callers, Identify, OpenCallers, RequestIds
 from gateway.http.limits import Limit, Limits, ReadBodies, UnderWay
 from gateway.http.paths import Heads, RawPaths
 from gateway.http.problems import handle_problems
@@ -48,12 +48,12 @@ def create_app(
     running: Sequence[Running] = (),
     routes: Sequence[BaseRoute] = (),
     bodies: Sequence[type[BaseModel]] = (),
-    doors: Mapping[str, Callers] = NO_DOORS,
+    path_callers: Mapping[str, Callers] = NO_PATH_CALLERS,
     forms: Collection[str] = (),
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are further ones, `bodies` their models, `doors` callers by path
+    `running` is entered at its start. `routes` are further ones, `bodies` their models, `path_callers` callers by path
     prefixes that identify them by other means, `forms` the paths of forms without a caller.
     """
     shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
@@ -82,7 +82,7 @@ def create_app(
             Middleware(Trace),
             Middleware(Measure, meters=meters),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
-            Middleware(Identify, callers=callers or OpenCallers(), doors=doors),
+            Middleware(Identify, callers=callers or OpenCallers(), path_callers=path_callers),
             Middleware(Limit, limits=limits, meters=meters),
             Middleware(ReadBodies, limits=limits, meters=meters, forms=forms),
             Middleware(UnderWay, limits=limits, meters=meters),

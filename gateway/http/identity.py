@@ -55,27 +55,27 @@ class RequestIds:
             await self._app(scope, receive, send_with_id)
 
 
-NO_DOORS: Mapping[str, Callers] = {}
+NO_PATH_CALLERS: Mapping[str, Callers] = {}
 
 
 class Identify:
     """Puts the `caller` into the scope; answers 401 to unknown ones.
 
-    `doors` are callers by path prefixes that identify them by other means, such as the pages by cookies: their refusals
-    are put into the scope as `refused`, and the route answers.
+    `path_callers` are callers by path prefixes that identify them by other means, such as the pages by cookies: their
+    refusals are put into the scope as `refused`, and the route answers.
     """
 
-    def __init__(self, app: ASGIApp, callers: Callers, doors: Mapping[str, Callers] = NO_DOORS) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers, path_callers: Mapping[str, Callers] = NO_PATH_CALLERS) -> None:
         self._app = app
         self._callers = callers
-        self._doors = doors
+        self._path_callers = path_callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             address = (scope.get("client") or ("",))[0]
             path = scope["path"]
-            others = (other for start, other in self._doors.items() if path == start or path.startswith(f"{start}/"))
-            callers = next(others, None)
+            prefixes = self._path_callers.items()
+            callers = next((other for start, other in prefixes if f"{path}/".startswith(f"{start}/")), None)
             try:
                 scope["caller"] = await (callers or self._callers).caller_of(Headers(scope=scope), address)
             except Refused as refused:

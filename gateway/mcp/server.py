@@ -213,8 +213,8 @@ def _error(refused: Refused) -> CallToolResult:
 def sentence_of(refused: Refused) -> str:
     """Return code, sentence and field.
 
-    >>> sentence_of(Refused("invalid_value", "this is no cursor of this list", "cursor"))
-    'invalid_value: this is no cursor of this list (cursor)'
+    >>> sentence_of(Refused("invalid_value", "not a cursor of this list", "cursor"))
+    'invalid_value: not a cursor of this list (cursor)'
     """
     if refused.code == "timeout":
         return "timeout: no answer in time; call it again with the same arguments"

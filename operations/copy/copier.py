@@ -24,7 +24,7 @@ from typing import Self
 from modestream_client import MemoryServiceError
 from pydantic import BaseModel, ValidationError
 
-from operations.copy.entries import EntryBuilder, LeftOut
+from operations.copy.entry_builder import EntryBuilder, LeftOut
 from operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogSource, LogTarget, Outcome, Positions
 from operations.deployment import at_most
 from schemas.messages.records import Record

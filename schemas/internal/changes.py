@@ -26,17 +26,17 @@ UnknownArguments = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not
 
 
 class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
-    """Which memories of a boundary change, and how.
+    """Memories of a boundary to change, and the change.
 
     Selected is the memory of an id, or the memories of `memory_ids`; or those in `mode`, of `project` or, if that is
     None, of all projects except `except_projects`; or those of a conversation of the scope; or with `whole` those of
     the scope's project or of the boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them
-    re-embedded, `release` has their vectors of the embedder before removed, `assign` replaces the categories of the
-    items in `assigned`, by memory id. `refile` files the items of the scope that are in `categories` under the current
-    names of these, and under none that was deleted. `correct` sets the `interaction_mode` and counts as a correction at
-    the time `at`. `filter` sets `searchable` and `private` of memories by their ids, as far as they are given; of a
-    mode's memories it applies what the mode is declared with, as `stale` does. `result` is the command's result, its
-    `moved`, `forgotten` or `changed` replaced by the number of memories; None: the result is the memory.
+    re-embedded, `release` has their former embedder's vectors removed, `assign` replaces the categories of the items in
+    `assigned`, by memory id. `refile` files the items of the scope that are in `categories` under the current names of
+    these, except deleted ones. `correct` sets the `interaction_mode` and counts as a correction at the time `at`.
+    `filter` sets `searchable` and `private` of memories by their ids, as far as they are given; to a mode's memories it
+    applies the mode's declaration, as `stale` does. `result` is the command's result, its `moved`, `forgotten` or
+    `changed` replaced by the number of memories; None: the result is the memory.
 
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
     the change. Turns from there up to `turns_until` were published after the command, which does not forget them; a

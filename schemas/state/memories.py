@@ -84,8 +84,8 @@ class TurnUnderstanding(BaseModel, frozen=True):
     alone, before smoothing by earlier turns; `is_corrected`: a user has set it. `model` and `prompt` name the profile
     and the prompt version of the answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer
     on how the turn changes the user's intention. `revision` is that of the pipelines with which it was understood, 0 of
-    the rules. `tried` is the version of a later prompt without a valid answer. `refreshed` is what the last job has
-    changed that had the turn understood again.
+    the rules. `tried` is the version of a later prompt without a valid answer. `refreshed` has the changes of the last
+    job that had the turn understood again.
     """
 
     status: UnderstandingStatus = "rules"

@@ -1,4 +1,4 @@
-"""Kafka's settings of a deployment's topics: those of their creation, and those that a worker corrects."""
+"""Kafka's settings of a deployment's topics, at their creation and as corrected by a worker."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

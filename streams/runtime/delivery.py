@@ -29,7 +29,7 @@ Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 BACKGROUND_SHARE = 1
-"""Time that a background agent waits for requests, as a multiple of the time that it took before."""
+"""Maximum wait of a background agent for requests, as a multiple of its previous working time."""
 
 SETTLED_SHARE = 4
 """Share of the window that is settled at once: events being settled occupy the window; the rest must keep the embedder

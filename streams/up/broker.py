@@ -120,7 +120,7 @@ NO_MACHINE_CODE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching", "
 
 @dataclass(frozen=True, slots=True)
 class KafkaInstallation:
-    """Kafka in the cache."""
+    """Kafka's jars in the cache, and Java's options."""
 
     class_path: tuple[Path, ...]
     options: tuple[str, ...] = JAVA_OPTIONS

@@ -152,7 +152,7 @@ RECORDING_TIMEOUT_S = 60.0
 
 
 async def install_kafka(cache: Path, layout: Layout, print_line: PrintLine) -> KafkaInstallation:
-    """Install Kafka if needed. The recorded start uses `layout`, exclusively the caller's. Raises Unavailable."""
+    """Install Kafka if needed. The recorded start uses `layout`, which no other start may use. Raises Unavailable."""
     cache.mkdir(parents=True, exist_ok=True)
     for path in (*cache.glob("*incomplete*"), *cache.glob("kafka-*/*incomplete*")):
         with suppress(FileNotFoundError):

@@ -12,8 +12,8 @@ from agents.ports.models import Embedders
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Encoded
 from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder, Mode
-from streams.adapters.embedding.catalog.entries import MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
+from streams.adapters.embedding.catalog.presets import MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model

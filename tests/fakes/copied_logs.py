@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from operations.copy.entries import copied_record
+from operations.copy.entry_builder import copied_record
 from operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
 

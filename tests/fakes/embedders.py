@@ -13,8 +13,8 @@ from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Encoded
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from tests.fakes.embedder import FakeEmbedder
 
 NOWHERE = Path("nowhere")

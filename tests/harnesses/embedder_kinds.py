@@ -6,7 +6,7 @@ from typing import Protocol
 import pytest
 
 from agents.ports.models import Embedder
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.exported_models import exported_minilm

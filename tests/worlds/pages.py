@@ -31,7 +31,7 @@ async def pages_over(service: MemoryService, caller: Caller | None = None) -> As
     """Serve the pages to a caller, by default one that may do everything."""
     sign_in = SignIn(OneCaller(caller or Caller()), None, Sessions(b"a secret of thirty-two characters"))
     routes = page_routes(service, Scope, sign_in)
-    async with http_over(service, routes=routes, doors={PAGES: sign_in}) as http:
+    async with http_over(service, routes=routes, path_callers={PAGES: sign_in}) as http:
         yield http
 
 

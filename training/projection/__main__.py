@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from schemas.state.modes import GENERAL
-from streams.adapters.embedding.catalog.entries import PRESETS, exported_entry
+from streams.adapters.embedding.catalog.presets import PRESETS, exported_entry
 from streams.adapters.embedding.inference import local_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import TokenProjection, TokenVectors

@@ -10,8 +10,8 @@ import numpy as np
 from agents.ports.models import Embedder
 from schemas.models.vectors import Encoded
 from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset, exported_entry
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset, exported_entry
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.export.model_export import export_model
 from streams.adapters.exported_models import Precision

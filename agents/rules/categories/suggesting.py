@@ -1,4 +1,4 @@
-"""Suggest categories from items in none, and merges and splits of those that are there. Pure; deterministic.
+"""Suggest categories from uncategorised items, and merges and splits of existing ones. Pure; deterministic.
 
 All of it is one question: which items would average linkage put together? Of 14 invented categories of eight sentences
 (`tests/builders/categories.py`, MiniLM), 12 whose halves are two categories are merged, and none of the 91 pairs of

@@ -130,7 +130,7 @@ class NeighbourThresholds:
     `near`: position of the cosine between the background cosine (0) and 1; the cosine of unrelated texts depends on the
     embedder: 0.1 with MiniLM, 0.75 with e5. `cosine`: sufficient in any case, for memories of one topic only. `shared`:
     Dice coefficient of the stems, weighted by idf. `stems`: number of shared stems; `content_stems`: those of them that
-    are no courtesy words (`agents.rules.text.languages`).
+    are not courtesy words (`agents.rules.text.languages`).
     """
 
     near: float

@@ -33,8 +33,8 @@ EXCERPT_EDGE_CHARS = 300
 class Entry(NamedTuple):
     """One text of a context. `memory_id` is None for a text of the request; `excerpt`: only a part of the text.
 
-    `changed_at`: a later statement, of this time, has replaced one of the text.
-    `role` and `speaker` are None for a distilled memory. Entries of the same time are in the order of `source`.
+    `changed_at` is the time of a later statement that has replaced one of the text. `role` and `speaker` are None for a
+    distilled memory. Entries of the same time are in the order of `source`.
     """
 
     memory_id: str | None

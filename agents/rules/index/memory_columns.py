@@ -261,7 +261,7 @@ class MemoryColumns:
             self._held[digest] = in_space
 
     def _order_key(self, number: int) -> tuple[int, ...] | None:
-        """Return what decides a memory's position in its conversation; None without a memory or without an order."""
+        """Return the sort key of a memory in its conversation; None without a memory or without an order."""
         columns = self.columns
         if self._order is None or number >= len(columns.live) or not columns.live[number]:
             return None

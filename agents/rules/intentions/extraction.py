@@ -1,8 +1,8 @@
 """Extract intention entries and resolution signals from one turn. Pure.
 
 Leaves: an entry for each current goal, constraint, error or decision among its items and for each that a language model
-added; a signal for each sentence that reports something done. A forgotten turn gives nothing. What a model adds or
-reports obeys the rules for the role of the turn, as a model repeats what the turn asks it to.
+added; a signal for each sentence that reports something done. A forgotten turn gives nothing. A model's additions and
+reports obey the rules for the role of the turn, as a model repeats what the turn asks it to.
 """
 
 import re

@@ -87,7 +87,7 @@ def is_text_current(memory_id: str, text_hash: str | None, read: ReadMemory) -> 
 
 
 def words_of(text: str) -> str:
-    """Return what entries that are repetitions of each other have in common."""
+    """Return the words by which repetitions are recognised."""
     return " ".join(tokenize(text)) or text
 
 
@@ -175,7 +175,7 @@ def _apply_signal(
 def _resolve_same_words(signal: ResolutionSignal, entries: list[IntentionEntry]) -> None:
     words = words_of(signal.text)
     for number, entry in enumerate(entries):
-        # What the caller has set is resolved by what is said alone, as above.
+        # An entry set by the caller is resolved only by statements, as above.
         is_open = entry.resolved_by is None and entry.source != "set"
         if is_open and words_of(entry.text) == words and _is_earlier(entry, signal):
             entries[number] = _resolved(entry, signal)

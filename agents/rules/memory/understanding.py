@@ -113,7 +113,7 @@ def as_read_by_rules(memory: Memory) -> Memory:
 
 
 def with_refreshed(memory: Memory, refreshed: Refreshed, revision: int) -> Memory:
-    """Note on a turn the changes by understanding it again with this revision of the pipelines."""
+    """Note on a turn the changes of a repeated understanding, by this revision of the pipelines."""
     reading = memory.reading.model_copy(update={"refreshed": refreshed, "revision": revision})
     return memory.model_copy(update={"reading": reading})
 

@@ -185,7 +185,7 @@ def next_memory(
 
 @dataclass(frozen=True, slots=True)
 class TurnDraft:
-    """A turn before it is stored. `memory` is what it makes of the stored one, but for its mode; None: nothing new."""
+    """A turn before it is stored. `memory` is the updated memory without its mode; None: nothing new."""
 
     identity: TurnIdentity
     stored: Memory | None

@@ -85,7 +85,7 @@ MIN_GROUP_TURNS = 16
 """Turns: two segments. Fewer are not worth declaring a mode."""
 
 MIN_GROUP_SHARE = 0.02
-"""Share of all given turns: among years of memories a single evening is no register."""
+"""Minimum share of all given turns: among years of memories a single evening is not a register."""
 
 MAX_GROUP_SHARE = 0.5
 """Maximum share of all given turns: a larger group is the default mode's purpose."""

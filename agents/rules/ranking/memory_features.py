@@ -188,8 +188,8 @@ QUERY_INDEPENDENT_FEATURES = frozenset(
 def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
     """Return the traits of a question, and of the memories that it is asked of, by name.
 
-    Most are 0 or 1. `replies` is 1 among memories of which many are long, as the replies of an assistant are, and 0
-    among short ones; `people` is the rest to 1. `large` is described above.
+    Most are 0 or 1. `replies` is 1 among memories of which many are long, as an assistant's replies are, and 0 among
+    short ones; `people` is 1 - `replies`. `large` is described above.
     """
     question = features.question
     terms = len(question.terms)

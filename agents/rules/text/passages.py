@@ -105,7 +105,7 @@ MAX_EMBEDDED_CHARS = 8192
 
 
 PASSAGE_END = "\x1e"
-"""Follows each passage of a long turn in its text to embed. It is white space, so that no passage ends with it."""
+"""Separator after each passage of a long turn in its text to embed. White space, so that no passage ends with it."""
 
 
 def embedding_text(memory: Memory) -> str:

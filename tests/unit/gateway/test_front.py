@@ -315,7 +315,7 @@ async def test_form_of_sign_in_is_small() -> None:
 
 
 async def test_body_of_a_sender_that_is_not_known_is_small() -> None:
-    async with serving(app={"callers": Names(), "doors": {"/admin": Names()}}) as served:
+    async with serving(app={"callers": Names(), "path_callers": {"/admin": Names()}}) as served:
         assert await served.ask(post("/admin/forget", MAX_FORM_BYTES + 1)) == (413, "too_large")
         assert await served.ask(post("/v1/users/u1/turns", MAX_FORM_BYTES + 1)) == (401, "unauthenticated")
 

@@ -11,7 +11,7 @@ from modestream_client import MemoryServiceError
 
 from agents.rules.memory.versions import derive_memory_id
 from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport, PartitionLogs, PartitionPosition
-from operations.copy.entries import COPIED_FROM, EntryBuilder
+from operations.copy.entry_builder import COPIED_FROM, EntryBuilder
 from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
 from operations.migrate import MigrateOptions
 from operations.switch import NotSwitched

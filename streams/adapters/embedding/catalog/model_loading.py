@@ -44,7 +44,7 @@ Agree = Callable[[Fingerprint], Awaitable[Fingerprint]]
 
 
 async def first_files(loaded: Fingerprint) -> Fingerprint:
-    """Treat the files next to the model as those of its first vectors: for a deployment without records."""
+    """Assume the files of the model's first vectors: for a deployment without records."""
     return loaded.model_copy(update={"files": None})
 
 

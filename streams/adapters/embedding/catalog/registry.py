@@ -16,7 +16,6 @@ import structlog
 from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
-from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import (
     LOADING_REASON,
@@ -26,6 +25,7 @@ from streams.adapters.embedding.catalog.model_loading import (
     RecordedModels,
     first_files,
 )
+from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
 from streams.adapters.embedding.inference.local_model import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision

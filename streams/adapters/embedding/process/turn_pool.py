@@ -19,7 +19,7 @@ from streams.adapters.embedding.process import frames
 from streams.fair_queue import FairQueue
 
 SLOTS = 2048
-"""Concurrent texts: for each thread the one that it runs and some ten whose answers it makes; for each worker one being
+"""Concurrent texts: for each thread the running one and about ten whose answers it makes; for each worker one being
 read."""
 
 FREE = bytes(frames.KEY_BYTES)

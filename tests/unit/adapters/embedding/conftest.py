@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
-from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
+from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.state.modes import ConfiguredEmbedder
-from streams.adapters.embedding.catalog.entries import PRESETS, build_catalog
+from streams.adapters.embedding.catalog.presets import PRESETS, build_catalog
 from streams.adapters.exported_models import ExportedModel
 
 MODELS = Path("models")

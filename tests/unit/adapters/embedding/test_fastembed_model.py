@@ -11,7 +11,7 @@ from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
 from agents.rules.text.passages import CUTTING
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection

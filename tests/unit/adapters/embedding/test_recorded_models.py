@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from schemas.internal.service import ModelRecord
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, Fingerprint, Mode
-from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, RecordedModels
+from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel

@@ -15,9 +15,9 @@ import pytest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Vector
 from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder
-from streams.adapters.embedding.catalog.entries import CatalogEntry
 from streams.adapters.embedding.catalog.mode_embedders import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
+from streams.adapters.embedding.catalog.presets import CatalogEntry
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference import local_model
 from streams.adapters.embedding.inference.local_model import LEARNED_MAGIC, read_learned
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from agents.rules.memory.versions import derive_memory_id, identify_turn
-from operations.copy.entries import EntryBuilder, LeftOut
+from operations.copy.entry_builder import EntryBuilder, LeftOut
 from operations.copy.logs import Entry, Log
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
