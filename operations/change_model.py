@@ -2,8 +2,8 @@
 
 Enters: the mode and the embedder. For each user the mode is redeclared, and its vectors are awaited, so the number of
 concurrent users bounds the work in progress; questions are answered by the former embedder until a user's vectors are
-complete. The same command with the former embedder rolls back. An interrupted run continues behind the finished users;
-for the interrupted one it only awaits the vectors.
+complete. The same command with the former embedder rolls back. An interrupted run skips the finished users; for the
+interrupted one it only awaits the vectors.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ GENERAL_DIM = 384
 
 
 class FormerEmbedder(BaseModel, frozen=True):
-    """A mode's former embedder: the maker of its existing vectors, and of its questions."""
+    """A mode's former embedder: its name, and the prefixes of its vectors and questions."""
 
     embedder: str
     embedding_dim: int

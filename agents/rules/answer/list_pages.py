@@ -98,8 +98,8 @@ def decode_cursor(request: ListRequest) -> Cursor | None:
 
 
 MAX_TIED_ITEMS = 1000
-"""Maximum items of the same millisecond ordered by their exact times, which means reading them all: 10 ms. More than
-that were given one time, as by an import, and are ordered by their keys."""
+"""Maximum items of the same millisecond ordered by their exact times, which means reading them all: 10 ms. A larger
+group got its time from an import or the like, and is ordered by key."""
 
 
 class OrderedItem(NamedTuple):

@@ -1,7 +1,7 @@
 """Publish the entries of a reader: in order, a bounded number of turns in flight, each until it is answered.
 
 Enters: entries, and a sender of turns. Leaves: a tally, whose counts only grow. Guaranteed: the tally counts settled
-entries, in the order of the export, so that an interrupted import continues behind as many entries.
+entries, in the order of the export, so that an interrupted import can skip as many entries and continue.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ Count = Callable[[Tally], None]
 async def publish(
     entries: AsyncIterator[Entry], send: Send, tally: Tally, count: Count | None = None, window: int = WINDOW
 ) -> None:
-    """Publish the entries behind those of the tally. Raises the cause of a TryAgain that does not end."""
+    """Publish the entries after those counted by the tally. Raises the cause of a TryAgain that does not end."""
     settled_before = tally.read
     # Broken messages queue with the turns in flight, so that all are settled in their order.
     under_way: deque[asyncio.Task[Settled] | Problem | MoreProblems] = deque()
