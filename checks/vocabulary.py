@@ -24,7 +24,8 @@ PERSONS = re.compile(r"\b(who|whom|whoever|nobody|everybody|somebody|anybody|he|
 """Words for persons. Components are not persons; people are users, speakers, senders, callers or operators."""
 
 PHRASES = re.compile(
-    r"\b((?:is|are|was|were) none|[Aa]new|[Aa]t a stretch|of (?:its|their) own|[Bb]eside|[Ss]ome (?=\d)|for want of)\b"
+    r"\b((?:is|are|was|were) none|[Aa]new|[Aa]t a stretch|of (?:its|their) own|[Bb]eside|[Ss]ome (?=\d)|for want of"
+    r"|(?:Return|Yield|Print|Count) what)\b"
 )
 """Phrases that need a second reading, retired from the paths of `CLEAN`."""
 

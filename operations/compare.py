@@ -54,7 +54,7 @@ def differences(
 
 
 class UserListing:
-    """Lists what one user has, over the client."""
+    """Lists the memories of one user, over the client."""
 
     def __init__(self, memory: MemoryClient, boundary: Boundary, scope_model: type[Scope]) -> None:
         self._memory = memory

@@ -169,7 +169,7 @@ class _Contents:
             self.times = min(earliest, str(at)), max(latest, str(at))
 
     def report(self) -> int:
-        """Print what would be imported; return 1 if anything would be refused."""
+        """Print the messages to import; return 1 if anything would be refused."""
         _print_problems(self.problems, self.refused)
         write = sys.stdout.write
         messages = self.entries - self.refused

@@ -186,7 +186,7 @@ class Findings:
             self.note(name, other.examples.get(name, []), number)
 
     def amiss(self, names: Sequence[str] = GAPS) -> int:
-        """Count what is wrong."""
+        """Count the failures."""
         return sum(self.counts[name] for name in names)
 
 

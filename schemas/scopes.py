@@ -120,7 +120,7 @@ SelectedValues = Annotated[
 
 
 def scope_of_user(boundary: str, fields: Iterable[str], boundary_fields: BoundaryFields) -> dict[str, str]:
-    """Return the scope of what holds for the whole boundary: any value in all other `fields` of its scopes.
+    """Return the scope of the whole boundary: any value in all other `fields` of its scopes.
 
     >>> scope_of_user("u1", ("user_id", "project_id"), USER_BOUNDARY)
     {'user_id': 'u1', 'project_id': '*'}

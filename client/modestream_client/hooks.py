@@ -1,4 +1,4 @@
-"""Hooks of coding agents: what was said in a session becomes turns, and a session begins with what is remembered.
+"""Hooks of coding agents: messages of a session become turns, and a session starts with memories.
 
 The agent calls `modestream hook claude-code` (or `codex`) with JSON on standard input: at the start and end of a
 session, at each prompt, and when it stops. The agent's own transcript is the source: its new messages go to the outbox
@@ -113,7 +113,7 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[Path]:
 
 
 async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
-    """Handle an event of an agent; return what to print. Raises no error of the service."""
+    """Handle an event of an agent; return the text to print. Raises no error of the service."""
     with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))) as box:
         for path in transcripts_of(event, agent, box):
             collect(box, path, agent, settings)
@@ -198,7 +198,7 @@ def _run_settings(agent: Agent) -> int:
 
 
 def _run_status(settings: HookSettings) -> int:
-    """Print what waits and what was refused; the exit status is 1 if anything was."""
+    """Print waiting and refused turns; the exit status is 1 if any was refused."""
     boxes = _boxes(settings)
     refused = [(box.path.name, queued) for box in boxes for queued in box.refused()]
     sys.stdout.write(

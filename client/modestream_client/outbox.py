@@ -1,12 +1,12 @@
 """An outbox: turns are on this machine's disk before they are sent, and leave it when the service has answered.
 
-    async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory:
-        await memory.remember("The deploy target is fly.io now.")  # also while the service is away
+async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory: await
+memory.remember("The deploy target is fly.io now.") # also while the service is away
 
-Guaranteed: a turn that `remember` has returned is stored once in the end, whatever is killed meanwhile, as long as a
+Guaranteed: a turn that `remember` has returned is eventually stored once, whatever is killed meanwhile, as long as a
 client or `modestream hook flush` opens the same folder later; the turns of one user are sent in the order in which they
-were added, by one process at a time. A turn that the service refuses later stays in the outbox, marked, and holds up no
-other. Files are for their owner alone, one a user; what has been sent is overwritten.
+were added, by one process at a time. A turn that the service refuses stays in the outbox, marked, and blocks no other.
+Only the owner can read the files, one a user; sent turns are overwritten.
 """
 
 import asyncio
@@ -304,7 +304,7 @@ class OutboxTransport:
         self._failed: tuple[float, MemoryUnreachable] | None = None
 
     async def open(self) -> None:
-        """Connect, and begin to send what the folder has. A service that is away is no error."""
+        """Connect, and start to send the folder's turns. A service that is away is not an error."""
         self._failed = None
         with suppress(MemoryUnreachable):
             await self._reach()

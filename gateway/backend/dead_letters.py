@@ -1,6 +1,6 @@
 """The topic of dead letters over Kafka: followed from the first page on, read at positions, replayed from.
 
-Guaranteed: the last letters of every partition are in the list once `begin` has returned; what is published is
+Guaranteed: the last letters of every partition are in the list once `begin` has returned; published records are
 acknowledged by all replicas before `publish` returns.
 """
 

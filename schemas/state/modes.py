@@ -42,7 +42,7 @@ class Visibility(BaseModel, frozen=True):
     private: bool = Field(default=False, exclude_if=lambda private: not private)
 
     def limited_by(self, other: "Visibility") -> "Visibility":
-        """Return what both allow."""
+        """Return the visibility that both allow."""
         if other in (EVERYWHERE, self):
             return self
         return Visibility(searchable=self.searchable and other.searchable, private=self.private or other.private)

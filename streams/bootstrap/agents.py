@@ -319,7 +319,7 @@ def build_agents(
 async def _search(
     agents: Agents, ctx: WorkerContext, scope: ScopeFields, query: str, top_k: int, mode: str | list[str] | None
 ) -> list[Hit]:
-    """Return what a custom step finds in a scope. Raises Rejected for an unknown mode."""
+    """Return a custom step's search hits in a scope. Raises Rejected for an unknown mode."""
     selector = selector_of(ctx.scope_model).model_validate(scope)
     request = RetrieveRequest(scope=selector, query=query, top_k=top_k, mode=mode)
     partition = partition_of(selector.boundary.encode(), ctx.partitions)

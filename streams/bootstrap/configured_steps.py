@@ -87,17 +87,17 @@ class ConfiguredSteps:
         return TimedModels(self._language, step, config.profile), self._template(config, step)
 
     def rank_limits(self, active: ActivePipelines) -> RankLimits:
-        """Return what bounds the candidates of a search, and its hits."""
+        """Return the limits on the candidates of a search, and on its hits."""
         recall, rank = _config(active, "retrieve.recall", RecallConfig), _config(active, "retrieve.rank", RankConfig)
         given = {**recall.model_dump(exclude_none=True), **rank.model_dump(exclude_none=True)}
         return RankLimits(**given)
 
     def filing_limits(self, active: ActivePipelines) -> FilingLimits:
-        """Return what bounds the categories of an item."""
+        """Return the limits on the categories of an item."""
         return FilingLimits(**_config(active, "memorize.categorize", CategorizeConfig).model_dump(exclude_none=True))
 
     def cluster_limits(self, active: ActivePipelines) -> ClusterLimits:
-        """Return what makes turns a cluster."""
+        """Return the thresholds of a cluster of turns."""
         config = _config(active, "evolve.summarise", SummariseConfig)
         return ClusterLimits(**config.model_dump(exclude_none=True, exclude={"profile", "template"}))
 

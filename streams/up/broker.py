@@ -112,7 +112,7 @@ JAVA_OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
 )
 """A small heap, the collector and compiler that start quickest; the last two silence warnings of newer Java. With 32 MB
-of new objects 80 MB less are resident than by default, and what a request writes is more often in the caches."""
+of new objects 80 MB less are resident than by default, and a request's data is more often in the caches."""
 
 NO_MACHINE_CODE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching", "-XX:-AOTStubCaching")
 """Archive loaded classes only: archived machine code saves nothing here, and Java 25.0.2 warns about its own."""

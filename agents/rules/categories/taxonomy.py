@@ -119,8 +119,8 @@ MAX_SUMMARY_CHARS = 600
 """Maximum characters of a summary: about 150 tokens, affordable in a context for each of a few categories."""
 
 MMR_LAMBDA = 0.7
-"""The weight of similarity to the centroid against similarity to chosen anchors: the middle of what Carbonell and
-Goldstein call best for a summary (0.3 to 0.7 for variety, above for relevance)."""
+"""The weight of similarity to the centroid against similarity to chosen anchors: the middle of the range that Carbonell
+and Goldstein recommend for a summary (0.3 to 0.7 for variety, above for relevance)."""
 
 
 def is_summary_due(category: Category, size: int) -> bool:

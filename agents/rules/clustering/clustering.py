@@ -120,7 +120,7 @@ MAX_NEIGHBOURS = 100
 """Nearest neighbours per memory: a cluster has no more members."""
 
 GOLDEN, SHIFTS = (5**0.5 - 1) / 2, 12
-"""Multiples of the golden section are spread evenly and share no period with what people do every week."""
+"""Multiples of the golden section are spread evenly and share no period with weekly habits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +248,9 @@ MAX_EXHAUSTIVE_ROWS, MAX_PASSES = 4096, 2
 hundred and take as long."""
 
 CLUSTER_TIGHTNESS = NeighbourThresholds(near=0.5, cosine=0.85, shared=0.4, stems=3, content_stems=2)
-"""For a cluster that one memory can stand for. In four conversations of LoCoMo, where people hardly repeat what they
-do, one cluster of three turns out of fourteen is left: the others were thanks, cheers and greetings, which
-`content_stems` excludes. Daily notes are clustered whole. `shared` 0.3 mixes what is merely similar."""
+"""For a cluster that one memory can stand for. In four conversations of LoCoMo, where people hardly repeat activities,
+one cluster of three turns out of fourteen is left: the others were thanks, cheers and greetings, which `content_stems`
+excludes. Daily notes are clustered whole. `shared` 0.3 mixes merely similar turns."""
 
 
 def never_stop() -> bool:

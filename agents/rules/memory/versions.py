@@ -110,7 +110,7 @@ def has_same_text(stored: Memory | None, identity: TurnIdentity) -> bool:
 
 
 def is_redelivered(stored: Memory, offset: int) -> bool:
-    """True if this very record was applied last: Kafka redelivers what a killed worker had not committed."""
+    """True if this very record was applied last: Kafka redelivers records that a killed worker had not committed."""
     return stored.latest == offset
 
 

@@ -93,7 +93,7 @@ FEATURE_SCALES: Mapping[str, Scale] = {
 """By field. One scaled unit is about one deviation over a user's turns, on our conversations."""
 
 FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around": 0.5, "dense": 0.3}
-"""Weights of the first-stage score, a sum of fields that ranks nearly as well; it selects what is reranked."""
+"""Weights of the first-stage score, a sum of fields that ranks nearly as well; it selects the memories to rerank."""
 
 
 def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], documents: int) -> FeatureArrays:

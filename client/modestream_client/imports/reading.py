@@ -108,7 +108,7 @@ class BrokenMessage(ValueError):
 def checked(found: Iterable[Found], expected: str) -> Iterator[Entry]:
     """Yield the entries of an export in their order, long ones in parts, messages of one moment a millisecond apart.
 
-    Problems beyond those that a result names are counted together. Raises NotOfFormat, with what was `expected`, before
+    Further problems than a result can name are counted together. Raises NotOfFormat, with the `expected` form, before
     the first entry.
     """
     named = more = 0

@@ -63,7 +63,7 @@ class WorkSlots:
 
 
 Passage = tuple[bytes, Callable[[], None]]
-"""An encoded request, and what embeds it."""
+"""An encoded request, and the function that embeds it."""
 
 
 class TurnPool:
