@@ -237,7 +237,7 @@ class Assemble:
             if request.conversation_id
             else []
         )
-        stability = self._stability()
+        stability = self._stability(request.scope.boundary)
         fallback = [("interaction_fallback", describe_fallback(stability))] if stability.is_fallback else []
         judged = [memory for memory_id in turns if (memory := self._memories.get(memory_id)) is not None]
         try:

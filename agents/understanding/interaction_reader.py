@@ -5,19 +5,38 @@ The same text always has the same classification; an unstable deployment needs m
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from operator import is_
 
 import numpy as np
 
 from agents.modes.vector_spaces import encode_memory
 from agents.ports.clock import Clock
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import Embedder
+from agents.ports.stores import Memories
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.cues.intents import mode_of_intent
+from agents.rules.cues.labels import SentenceLabel
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.interaction.classifier import HISTORY_TURNS, InteractionClassifier
-from agents.rules.interaction.decision import LeadingInteraction, apply_threshold, pool_votes, smooth_interaction
-from agents.rules.interaction.stability import Stability, StabilitySource, assess_stability, assume_stable, week_of
+from agents.rules.interaction.classifier import InteractionClassifier
+from agents.rules.interaction.decision import (
+    HISTORY_TURNS,
+    LeadingInteraction,
+    apply_threshold,
+    pool_votes,
+    smooth_interaction,
+)
+from agents.rules.interaction.stability import (
+    DAYS_PER_WEEK,
+    MAX_WEEK_TURNS,
+    Stability,
+    StabilitySource,
+    assess_own_weeks,
+    assess_stability,
+    assume_stable,
+    week_of,
+)
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction, InteractionCounts
@@ -61,13 +80,13 @@ class InteractionReader:
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
     ) -> Interaction:
-        """Classify a request's query in the light of the interaction modes of the user's last turns.
+        """Classify a request's query, smoothed by the interaction modes of the user's last turns.
 
         Raises Unavailable or ModelMissing as `read` does, within seconds.
         """
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
         encoded = await self._general().query(request.query, boundary=request.scope.boundary)
-        alone = self._classifier.probabilities(request.query, encoded.pooled)
+        current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         try:
             async with asyncio.timeout(HISTORY_TIMEOUT_S):
@@ -75,8 +94,7 @@ class InteractionReader:
                 history = [turn.reading.interaction or apply_threshold(await self.read(turn)) for turn in users]
         except TimeoutError as late:
             raise Unavailable("the last turns are not classified yet") from late
-        current = pool_votes(self._classifier.in_conversation(alone, [turn.mode for turn in history]), None, None)
-        return smooth_interaction(current, history, is_unstable=stability().is_fallback)
+        return smooth_interaction(current, history, is_unstable=stability(request.scope.boundary).is_fallback)
 
 
 class AssessStability:
@@ -96,3 +114,54 @@ class AssessStability:
             return stability
         self._last = (week, counts, assess_stability(counts, week))
         return self._last[2]
+
+
+OWN_WEEKS_S = 600.0
+"""Seconds for which a user's own weeks are kept: they are read from up to 400 records."""
+
+MAX_OWN_WEEKS = 1000
+"""Users whose own weeks are kept."""
+
+
+class UserStability:
+    """The deployment's stability; where it has too few users, that of the asking user's own weeks. Writes nothing."""
+
+    def __init__(
+        self, deployment: Callable[[], Stability], words: LexicalIndex, memories: Memories, clock: Clock
+    ) -> None:
+        self._deployment = deployment
+        self._words = words
+        self._memories = memories
+        self._clock = clock
+        self._own: dict[str, tuple[datetime, Stability]] = {}
+
+    def __call__(self, boundary: str) -> Stability:
+        """Return the stability for a user; own weeks may be `OWN_WEEKS_S` old."""
+        if not (deployment := self._deployment()).has_few_users:
+            return deployment
+        now = self._clock.now()
+        at, stability = self._own.get(boundary, (now, None))
+        if stability is None or now - at > timedelta(seconds=OWN_WEEKS_S) or week_of(now) != week_of(at):
+            stability = assess_own_weeks(self._turns(boundary, week_of(now)), week_of(now))
+            self._own.pop(boundary, None)
+            self._own[boundary] = now, stability
+            if len(self._own) > MAX_OWN_WEEKS:
+                del self._own[next(iter(self._own))]
+        return stability
+
+    def _turns(self, boundary: str, week: int) -> list[Memory]:
+        """Return the latest turns of the user in this week and the last."""
+        columns = self._words.memory_columns(boundary)
+        times = columns.columns.occurred_ms
+        is_turn = columns.columns.live & ((columns.columns.labels & SentenceLabel.USER.value) != 0)
+        latest: list[int] = []
+        for begin in (week - 1, week):
+            inside = np.flatnonzero(is_turn & (times >= _begin_ms(begin)) & (times < _begin_ms(begin + 1)))
+            latest += inside[np.argsort(times[inside], kind="stable")][-MAX_WEEK_TURNS:].tolist()
+        records = (self._memories.get(columns.id_of[number]) for number in latest)
+        return [record for record in records if record is not None]
+
+
+def _begin_ms(week: int) -> int:
+    """Return the time at which a week begins, in ms since the epoch."""
+    return int(datetime.fromordinal(week * DAYS_PER_WEEK + 1).replace(tzinfo=UTC).timestamp() * 1000)

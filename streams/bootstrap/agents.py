@@ -39,7 +39,7 @@ from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.ranking.weights import RankingWeights
-from agents.understanding.interaction_reader import AssessStability
+from agents.understanding.interaction_reader import AssessStability, UserStability
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.understand import Understand
 from schemas.messages.records import Outgoing
@@ -242,11 +242,12 @@ class BuildAgents:
         self, stores: PartitionStores, retrieve: Retrieve, intend: Intend, active: ActivePipelines
     ) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
+        stability = UserStability(self._stability, stores.words, stores.memories, self._ctx.clock)
         return Assemble(
             stores.words,
             stores.memories,
             self._models.tokens,
-            partial(self._models.reader.judge, stability=self._stability),
+            partial(self._models.reader.judge, stability=stability),
             retrieve.turns,
             SnapshotReader(
                 stores.words,
@@ -259,7 +260,7 @@ class BuildAgents:
             self._steps.context_limits(active),
             self._models.taxonomy,
             active,
-            self._stability,
+            stability,
             intend,
         )
 

@@ -6,24 +6,18 @@ import numpy as np
 from modestream_client.vocabulary import InteractionMode
 from numpy.typing import NDArray
 
-from agents.rules.interaction.classifier import HISTORY_TURNS, InteractionClassifier
+from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.models.vectors import Vector
 from schemas.state.interaction import INTERACTION_MODES
 
 
 class FixedClassifier(InteractionClassifier):
-    """Gives one mode probability `share` and distributes the rest evenly. `asked` are the inputs.
-
-    In a conversation each of the last turns raises the odds of its mode by a tenth.
-    """
+    """Gives one mode probability `share` and distributes the rest evenly. `asked` are the inputs."""
 
     asked: list[tuple[str, Vector]]
 
     def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
         object.__setattr__(self, "asked", [])
-        same = np.eye(len(INTERACTION_MODES))
-        object.__setattr__(self, "conversation_weights", np.concatenate([same, *[0.1 * same] * HISTORY_TURNS]))
-        object.__setattr__(self, "conversation_bias", np.zeros(len(INTERACTION_MODES)))
         self.say(mode, share)
 
     def say(self, mode: InteractionMode, share: float) -> None:

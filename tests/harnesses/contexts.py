@@ -83,7 +83,7 @@ class ContextHarness:
             self.limits,
             self.taxonomy,
             shipped_pipelines().current,
-            lambda: self.stability,
+            lambda _: self.stability,
         )
 
     async def _judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:

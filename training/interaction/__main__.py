@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
-from training.interaction.conversations import modes_before
 from training.interaction.examples import (
     CUES,
     HELD_OUT,
@@ -49,8 +48,8 @@ def _train(models: Path) -> None:
     notes = [NOTES.read_text().strip()] if NOTES.exists() else []
     parts = [
         describe_method(turns, result.temperature),
-        format_folds(result.together, result.modes, turns),
-        format_quality(result.shares, result.together, result.modes, turns),
+        format_folds(result.shares, result.modes, turns),
+        format_quality(result.shares, result.modes, turns),
         f"The model has {len(result.model) / 1e6:.2f} MB.",
         _latency(turns, vectors, result.model),
         describe_intents(turns),
@@ -73,11 +72,8 @@ def _held_out(models: Path) -> list[str]:
     ):
         turns = read_turns([file])
         vectors = embed_texts([turn.text for turn in turns], models)
-        pairs = zip(turns, vectors, strict=True)
-        shares = np.array([classifier.probabilities(turn.text, vector) for turn, vector in pairs])
-        histories = zip(shares, modes_before(shares, turns), strict=True)
-        together = np.array([classifier.in_conversation(alone, before) for alone, before in histories])
-        parts += [f"## {title}", format_quality(shares, together, mode_indexes(turns), turns)]
+        shares = [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
+        parts += [f"## {title}", format_quality(np.array(shares), mode_indexes(turns), turns)]
     return parts
 
 

@@ -62,9 +62,9 @@ def turn_weights(turns: Sequence[Turn]) -> Floats:
     return np.array([lengths[turn.conversation] ** -0.5 for turn in turns])
 
 
-def fit_regression(rows: csr_matrix, modes: Labels) -> LogisticRegression:
+def fit_regression(rows: csr_matrix, modes: Labels, weights: Floats) -> LogisticRegression:
     """Fit the regression; deterministic."""
-    return LogisticRegression(C=INVERSE_REGULARISATION, max_iter=ITERATIONS).fit(rows, modes)
+    return LogisticRegression(C=INVERSE_REGULARISATION, max_iter=ITERATIONS).fit(rows, modes, weights)
 
 
 def classifier_arrays(model: LogisticRegression, dim: int, temperature: float) -> dict[str, Floats]:

@@ -31,30 +31,27 @@ LONG_CHARS = 200
 """Characters above which a turn is long; half of the messages to an assistant are longer."""
 
 
-def format_quality(shares: Floats, together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
-    """Return the tables about predictions: the probabilities of turns alone and in their conversations."""
+def format_quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+    """Return the tables about predictions; `shares` are the calibrated probabilities, shape (turns, 5)."""
     return "\n\n".join(
         [
-            "Each turn in its conversation, as a context is asked for:",
-            _by_class(together, modes),
-            _confusion(together, modes),
-            "Each turn alone, as it is stored:",
             _by_class(shares, modes),
-            "Share of right answers by group, after the threshold:",
-            _groups(shares, together, modes, turns),
-            _calibration(together, modes),
+            _confusion(shares, modes),
+            "Share of right answers by group, before and after the threshold:",
+            _groups(shares, modes, turns),
+            _calibration(shares, modes),
         ]
     )
 
 
-def format_folds(together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
-    """Return precision and recall of each mode by fold, in the conversation."""
+def format_folds(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+    """Return precision, recall and F1 of each mode by fold."""
     rows = []
     for number, (_, test) in enumerate(folds_by_conversation(modes, turns), 1):
-        of_fold = scores(apply_threshold(together[test]), modes[test])
+        of_fold = scores(apply_threshold(shares[test]), modes[test])
         rows.append((number, *(f"{one.precision:.2f} / {one.recall:.2f} / {one.f1:.2f}" for one in of_fold)))
     table = _table(("fold", *INTERACTION_MODES), rows)
-    return f"Precision / recall / F1 by fold, each turn in its conversation:\n\n{table}"
+    return f"Precision / recall / F1 by fold:\n\n{table}"
 
 
 def join_parts(parts: Iterable[str]) -> str:
@@ -70,15 +67,13 @@ def describe_method(turns: Sequence[Turn], temperature: float) -> str:
 
 Written by `python -m training.interaction`. {len(turns)} user turns by hand in {conversations} conversations, \
 {languages} languages; logistic regression over the general embedder's vector, hashed words and characters, cue words \
-by group, shape, and the intent rules. Where a context is asked for, a second regression over these probabilities and \
-the answers to the user's last three turns.
+by group, shape, and the intent rules.
 
 A confidence is the probability that the answer is right: the logits are multiplied by {temperature}, the temperature \
 with the least log loss on turns whose conversation the model had not seen ({FOLDS} folds, grouped by conversation; a \
-conversation counts by the root of its turns). A \
-leading mode below {MIN_MODE_CONFIDENCE:.0%} is answered as GENERAL, with the probability of GENERAL. That costs \
-recall in four classes; what it adds to GENERAL is a fallback and not a finding, so its precision is given without and \
-with it.
+conversation counts by the root of its turns). A leading mode below {MIN_MODE_CONFIDENCE:.0%} is answered as GENERAL, \
+with the probability of GENERAL. That costs recall in four classes; what it adds to GENERAL is a fallback and not a \
+finding, so its precision is given without and with it.
 
 ## Cross-validation
 
@@ -126,7 +121,7 @@ def _confusion(shares: Floats, modes: Labels) -> str:
     return _table(("is, answered as", *INTERACTION_MODES, "below the threshold"), rows)
 
 
-def _groups(shares: Floats, together: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
     latin = ("it", "pt", "nl", "pl", "sv", "tr", "cs", "id", "vi")
     named: list[tuple[str, Callable[[Turn], bool]]] = [
         ("all", lambda _: True),
@@ -140,13 +135,13 @@ def _groups(shares: Floats, together: Floats, modes: Labels, turns: Sequence[Tur
         ("written to be hard", lambda turn: turn.source in ("hard", "more", "contrasts")),
         ("of conversations between people", lambda turn: turn.source == "conversations"),
     ]
-    before, after = apply_threshold(shares) == modes, apply_threshold(together) == modes
+    best, after = shares.argmax(axis=1) == modes, apply_threshold(shares) == modes
     rows = []
     for name, belongs in named:
         inside = np.array([belongs(turn) for turn in turns])
         if inside.any():
-            rows.append((name, int(inside.sum()), f"{before[inside].mean():.3f}", f"{after[inside].mean():.3f}"))
-    return _table(("group", "turns", "alone", "in its conversation"), rows)
+            rows.append((name, int(inside.sum()), f"{best[inside].mean():.3f}", f"{after[inside].mean():.3f}"))
+    return _table(("group", "turns", "most likely mode", "after the threshold"), rows)
 
 
 def _calibration(shares: Floats, modes: Labels) -> str:

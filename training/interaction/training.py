@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from agents.rules.interaction.classifier import CueTable, softmax
 from training.interaction.calibration import best_temperature
-from training.interaction.conversations import fit_conversations
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import (
     Floats,
@@ -23,11 +22,10 @@ from training.interaction.vectors import Vectors
 
 @dataclass(frozen=True, slots=True)
 class TrainedClassifier:
-    """The model file, and its cross-validated predictions of the turns alone and in their conversations."""
+    """The model file, and its cross-validated predictions; `shares` has shape (turns, 5)."""
 
     model: bytes
     shares: Floats
-    together: Floats
     modes: Labels
     temperature: float
 
@@ -35,10 +33,10 @@ class TrainedClassifier:
 def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) -> TrainedClassifier:
     """Cross-validate, calibrate on the predictions, and fit to all turns; deterministic."""
     rows, modes = feature_matrix(turns, vectors, CueTable.loads(cue_table)), mode_indexes(turns)
+    weights = turn_weights(turns)
     logits = cross_validated_logits(rows, modes, turns)
-    temperature = best_temperature(logits, modes, turn_weights(turns))
+    temperature = best_temperature(logits, modes, weights)
     shares = softmax(logits * temperature)
-    together, conversation_arrays = fit_conversations(shares, modes, turns)
-    arrays = classifier_arrays(fit_regression(rows, modes), vectors.shape[1], temperature)
-    model = serialise_model(arrays | conversation_arrays, cue_table, digest(turns, cue_table))
-    return TrainedClassifier(model, shares, together, modes, temperature)
+    arrays = classifier_arrays(fit_regression(rows, modes, weights), vectors.shape[1], temperature)
+    model = serialise_model(arrays, cue_table, digest(turns, cue_table))
+    return TrainedClassifier(model, shares, modes, temperature)

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedGroupKFold  # type: ignore[import-
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
-from training.interaction.fitting import fit_regression
+from training.interaction.fitting import fit_regression, turn_weights
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -39,8 +39,9 @@ class Score:
 def cross_validated_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn]) -> Floats:
     """Return the logits of each turn by a model that was trained without its conversation; shape (turns, 5)."""
     logits = np.zeros((len(modes), len(INTERACTION_MODES)))
+    weights = turn_weights(turns)
     for train, test in folds_by_conversation(modes, turns):
-        logits[test] = fit_regression(rows[train], modes[train]).decision_function(rows[test])
+        logits[test] = fit_regression(rows[train], modes[train], weights[train]).decision_function(rows[test])
     return logits
 
 

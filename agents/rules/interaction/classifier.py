@@ -1,7 +1,6 @@
-"""The trained classifier of interaction modes: features of a turn, and linear models in numpy. Pure.
+"""The trained classifier of interaction modes: features of a turn, and a linear model in numpy. Pure.
 
-Enters: the model file's bytes; then a text and its vector of the general embedder; then the modes of the turns before
-it. Leaves: calibrated probabilities of the turn alone, and in its conversation.
+Enters: the model file's bytes; then a text and its vector of the general embedder. Leaves: calibrated probabilities.
 Guaranteed: bounded time for a text of any length, as only its head and tail are read; loading executes no code. The
 temperature that calibrates is in the weights.
 
@@ -9,20 +8,19 @@ Features are hashed n-grams, shape, intent, and counts of cue phrases, the same 
 depend on the text alone and are the same on every machine. Cue phrases are given in many languages, as lines
 `GROUP language: phrase, phrase, stem*`; counting takes time linear in the text, whatever the number of phrases.
 
-The file is `MODESTREAM INTERACTION 3`, a line of JSON (the modes, a digest of the examples, the cue table, each array's
+The file is `MODESTREAM INTERACTION 2`, a line of JSON (the modes, a digest of the examples, the cue table, each array's
 name, type and shape), then the arrays one after another, little-endian, in row-major order.
 """
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import orjson
-from modestream_client.vocabulary import InteractionMode
 from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
@@ -236,27 +234,10 @@ def _shape_features(part: str, folded: str, length: int) -> FeatureValues:
     )
 
 
-MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 3\n"
+MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 2\n"
 """The first bytes of the file; the number counts up with the format."""
 
 FloatArray = NDArray[np.float64]
-
-HISTORY_TURNS = 3
-"""Previous turns of the user that count."""
-
-
-def conversation_features(alone: FloatArray, before: Sequence[InteractionMode]) -> FloatArray:
-    """Return the features of a turn in its conversation; shape (20,).
-
-    They are the centred log probabilities of the turn alone, and the mode of each of the last three turns, the latest
-    first.
-    """
-    logs = np.log(np.clip(alone, 1e-6, 1.0))
-    features = np.zeros((1 + HISTORY_TURNS, len(INTERACTION_MODES)))
-    features[0] = logs - logs.mean()
-    for age, mode in enumerate(reversed(before[-HISTORY_TURNS:]), 1):
-        features[age, INTERACTION_MODES.index(mode)] = 1.0
-    return features.ravel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +250,6 @@ class InteractionClassifier:
     value_weights: FloatArray
     piece_weights: FloatArray
     bias: FloatArray
-    conversation_weights: FloatArray
-    conversation_bias: FloatArray
 
     @classmethod
     def loads(cls, data: bytes) -> Self:
@@ -307,15 +286,6 @@ class InteractionClassifier:
             if len(indices):
                 logits += self.piece_weights[indices].sum(axis=0) / np.sqrt(len(indices))
         return softmax(logits + self.bias)
-
-    def in_conversation(self, alone: FloatArray, before: Sequence[InteractionMode]) -> FloatArray:
-        """Return a turn's probabilities in the light of the user's turns before it, oldest first; a first turn's own.
-
-        `alone` are the probabilities of the turn by itself.
-        """
-        if not before:
-            return alone
-        return softmax(conversation_features(alone, before) @ self.conversation_weights + self.conversation_bias)
 
 
 def softmax(logits: FloatArray) -> FloatArray:

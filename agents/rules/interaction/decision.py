@@ -1,8 +1,8 @@
 """Decide a turn's interaction mode from votes and the turns before it. Pure.
 
 Votes are probabilities over the modes, multiplied in a logarithmic opinion pool (Genest & Zidek 1986): an uninformative
-vote changes nothing, two that agree are surer than either alone. What the last turns say of this one is in the
-classifier's probabilities already; here they only raise the threshold where every turn has another mode.
+vote changes nothing, two that agree are surer than either alone. The last three turns move the confidence a little,
+across the threshold only for an answer near it: users do switch from learning to debugging between two turns.
 
 A confidence is the probability that the answered mode is right. So an answer that falls back to GENERAL has the
 probability of GENERAL, not that of the mode it replaces.
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.interaction.classifier import HISTORY_TURNS
 from schemas.state.interaction import INTERACTION_MODES, Interaction
 
 MIN_MODE_CONFIDENCE = 0.70
@@ -89,11 +88,15 @@ def pool_votes(
     )
 
 
-def apply_threshold(leading: LeadingInteraction, threshold: float = MIN_MODE_CONFIDENCE) -> Interaction:
+def apply_threshold(leading: LeadingInteraction) -> Interaction:
     """Return the mode to act on: GENERAL below the threshold."""
-    if leading.confidence < threshold:
-        return Interaction(mode="GENERAL", confidence=leading.general, taxonomy=leading.taxonomy)
+    if leading.confidence < MIN_MODE_CONFIDENCE:
+        return _fallback(leading)
     return Interaction(mode=leading.mode, confidence=leading.confidence, taxonomy=leading.taxonomy)
+
+
+def _fallback(leading: LeadingInteraction) -> Interaction:
+    return Interaction(mode="GENERAL", confidence=leading.general, taxonomy=leading.taxonomy)
 
 
 def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
@@ -103,6 +106,14 @@ def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
     rest = (1 - share) / (len(INTERACTION_MODES) - 1)
     return np.log([share if other == mode else rest for other in INTERACTION_MODES])
 
+
+HISTORY_TURNS = 3
+"""Previous turns that count."""
+
+HISTORY_WEIGHT = 0.04
+"""Added to the confidence by three turns of the same mode, subtracted by three of other modes. In the labelled
+conversations users switch at most turns: of 1,631 later turns 2 more are right than without it, and 5 with twice the
+weight, which costs precision."""
 
 FREQUENT_SWITCHES = 3
 """Changes within the last three turns and this one: every turn has another mode."""
@@ -120,11 +131,23 @@ def smooth_interaction(
 ) -> Interaction:
     """Return the mode to act on; `before` are the previous turns, oldest first, of which the last three count.
 
-    The result is GENERAL below the threshold: `HIGH_CONFIDENCE` if `is_unstable` (the deployment's classifications
-    drift or err), `SWITCHING_CONFIDENCE` under frequent switching, else `MIN_MODE_CONFIDENCE`.
+    A steady conversation can lift a leading mode above the threshold. The result is GENERAL below the threshold:
+    `HIGH_CONFIDENCE` if `is_unstable` (the deployment's classifications drift or err), `SWITCHING_CONFIDENCE` under
+    frequent switching, else `MIN_MODE_CONFIDENCE`.
     """
-    modes = [turn.mode for turn in (*before[-HISTORY_TURNS:], now)]
+    last, adjusted = before[-HISTORY_TURNS:], now.confidence
+    if last:
+        agreeing = sum(1 if turn.mode == now.mode else -1 for turn in last) / HISTORY_TURNS
+        moved = now.confidence + HISTORY_WEIGHT * agreeing
+        if agreeing < 0:
+            # A confidence above the threshold stays above it.
+            moved = max(min(now.confidence, MIN_MODE_CONFIDENCE), moved)
+        adjusted = round(min(1.0, moved), 4)
+    modes = [turn.mode for turn in (*last, now)]
     # Switching: every turn changed the mode; changes from or to GENERAL don't count.
     switches = sum(mode != other and "GENERAL" not in (mode, other) for mode, other in pairwise(modes))
     usual = SWITCHING_CONFIDENCE if switches >= FREQUENT_SWITCHES else MIN_MODE_CONFIDENCE
-    return apply_threshold(now, HIGH_CONFIDENCE if is_unstable else usual)
+    threshold = HIGH_CONFIDENCE if is_unstable else usual
+    if max(now.confidence, adjusted) < threshold:
+        return _fallback(now)
+    return Interaction(mode=now.mode, confidence=adjusted, taxonomy=now.taxonomy)

@@ -1,13 +1,14 @@
 """Count interaction modes and corrections by week, and decide whether classifications are trusted as usual. Pure.
 
-Enters: classifications and corrections of a partition, in order; then the counts of several partitions. Leaves: the
-partition's counts; a `Stability`. Guaranteed: a user counts once a week whatever number of turns and corrections, so no
-user moves a share by more than one in `MIN_WEEK_USERS`; the same event again changes nothing; counts are bounded.
+Enters: classifications and corrections of a partition, in order; then the counts of several partitions, or the turns of
+one user. Leaves: the partition's counts; a `Stability`. Guaranteed: a user counts once a week whatever number of turns
+and corrections, so no user moves a share by more than one in `MIN_WEEK_USERS`; the same event again changes nothing;
+counts are bounded. A user's own weeks, where a deployment has too few users, decide for that user alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import log, sqrt
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.memory.versions import hash_texts
 from schemas.state.interaction import INTERACTION_MODES, InteractionCounts, WeekSample, WeekTotals
+from schemas.state.memories import Memory
 
 DAYS_PER_WEEK = 7
 
@@ -27,11 +29,21 @@ USER_HASH_CHARS = 12
 """Hexadecimal digits by which a user is known again within a week."""
 
 MIN_WEEK_USERS = 200
-"""Users in each of two weeks below which nothing is decided. Of 10,000 simulated pairs of weeks with the same mix, 6 to
-21 have a divergence above `MAX_DIVERGENCE` with 200 users each, 400 with 100."""
+"""Users in each of two weeks below which each user's own weeks decide. Of 10,000 simulated pairs of weeks with the same
+mix, 6 to 21 have a divergence above `MAX_DIVERGENCE` with 200 users each, 400 with 100."""
+
+MIN_WEEK_TURNS = 50
+"""A user's turns in each of two weeks below which nothing is decided by them."""
+
+MAX_WEEK_TURNS = 200
+"""A user's turns of a week that count, the latest ones."""
 
 MAX_DIVERGENCE = 0.1
-"""Kullback-Leibler divergence, in nats, above which the mix of modes has drifted."""
+"""Kullback-Leibler divergence, in nats, above which the mix of modes has drifted, if it is not by chance."""
+
+_CHANCE_STATISTIC = 18.47
+"""Twice the divergence over `1 / now + 1 / then` that one pair of weeks in 1,000 with the same mix exceeds (chi
+squared, four degrees of freedom). With 200 of each that is a divergence of 0.09, with 50 of 0.37."""
 
 MAX_ERROR_RATIO = 2.0
 """Ratio to the share of correcting users in the week before, above which errors have spiked."""
@@ -52,13 +64,20 @@ FALLBACK_REASONS: tuple[FallbackReason, ...] = ("corrections", "drift")
 class Stability:
     """This week and the last, and the reasons why only confident classifications are used now; none: no fallback.
 
-    `divergence` is that of this week's mix from last week's, None while one of them has too few users.
+    `divergence` is that of this week's mix from last week's, None while one of them has too few users. `of_user`: the
+    weeks are those of one user, and their `users` are turns.
     """
 
     this_week: WeekTotals
     last_week: WeekTotals
     divergence: float | None = None
     reasons: tuple[FallbackReason, ...] = ()
+    of_user: bool = False
+
+    @property
+    def has_few_users(self) -> bool:
+        """True if a deployment has too few users to decide for them."""
+        return min(self.this_week.users, self.last_week.users) < MIN_WEEK_USERS
 
     @property
     def is_fallback(self) -> bool:
@@ -75,11 +94,11 @@ class Stability:
         }
 
 
-StabilitySource = Callable[[], Stability]
-"""Returns the stability now."""
+StabilitySource = Callable[[str], Stability]
+"""Returns the stability now for a user, by the boundary."""
 
 
-def assume_stable() -> Stability:
+def assume_stable(_boundary: str = "") -> Stability:
     """Return the stability of a deployment without counts."""
     return Stability(WeekTotals(), WeekTotals())
 
@@ -88,12 +107,13 @@ def describe_fallback(stability: Stability) -> str:
     """Say why only confident classifications are used, as a warning."""
     now, then = stability.this_week, stability.last_week
     because: dict[FallbackReason, str] = {
-        "corrections": f"{now.corrected} of {now.users} users corrected an interaction mode this week, "
-        f"{then.corrected} of {then.users} last week",
+        "corrections": f"{now.corrected} of {now.users} {'turns' if stability.of_user else 'users'} corrected "
+        f"this week, {then.corrected} of {then.users} last week",
         "drift": f"the mix of interaction modes differs from last week's by {stability.divergence or 0:.2f} nats",
     }
     said = "; ".join(because[reason] for reason in stability.reasons)
-    return f"in this deployment the interaction mode is GENERAL unless it is highly confident: {said}"
+    whose = "for this user" if stability.of_user else "in this deployment"
+    return f"{whose} the interaction mode is GENERAL unless it is highly confident: {said}"
 
 
 def week_of(moment: datetime) -> int:
@@ -134,13 +154,35 @@ def assess_stability(partitions: Iterable[InteractionCounts], week: int) -> Stab
     """Compare a week, as far as it has come, with the week before, over these partitions."""
     totals = [total for counts in partitions for total in (_total(counts.latest), counts.before)]
     this_week, last_week = (_sum(totals, number) for number in (week, week - 1))
-    if min(this_week.users, last_week.users) < MIN_WEEK_USERS:
-        return Stability(this_week, last_week)
-    has_modes = min(sum(week.modes.values()) for week in (this_week, last_week)) >= MIN_WEEK_USERS
-    divergence = kl_divergence(this_week.modes, last_week.modes) if has_modes else None
-    has_drifted = divergence is not None and divergence > MAX_DIVERGENCE
-    decided: dict[FallbackReason, bool] = {"corrections": has_error_spike(this_week, last_week), "drift": has_drifted}
-    return Stability(this_week, last_week, divergence, tuple(reason for reason in FALLBACK_REASONS if decided[reason]))
+    return _compare(Stability(this_week, last_week), MIN_WEEK_USERS)
+
+
+def assess_own_weeks(turns: Sequence[Memory], week: int) -> Stability:
+    """Compare a user's turns of a week, as far as it has come, with those of the week before, by their own times."""
+    return _compare(Stability(_own_week(turns, week), _own_week(turns, week - 1), of_user=True), MIN_WEEK_TURNS)
+
+
+def _own_week(turns: Iterable[Memory], week: int) -> WeekTotals:
+    readings = [turn.reading for turn in turns if week_of(turn.occurred_at) == week]
+    modes = Counter(reading.interaction.mode for reading in readings if reading.interaction is not None)
+    corrected = sum(reading.is_corrected for reading in readings)
+    return WeekTotals(week=week, users=len(readings), modes=dict(modes), corrected=corrected)
+
+
+def _compare(weeks: Stability, least: int) -> Stability:
+    """Decide by two weeks; with fewer users or turns than `least` in one of them nothing is decided."""
+    now, then = weeks.this_week, weeks.last_week
+    if min(now.users, then.users) < least:
+        return weeks
+    read = [sum(week.modes.values()) for week in (now, then)]
+    divergence = kl_divergence(now.modes, then.modes) if min(read) >= least else None
+    by_chance = _CHANCE_STATISTIC / 2 * sum(1 / max(1, turns) for turns in read)
+    decided: dict[FallbackReason, bool] = {
+        "corrections": has_error_spike(now, then),
+        "drift": divergence is not None and divergence > max(MAX_DIVERGENCE, by_chance),
+    }
+    reasons = tuple(reason for reason in FALLBACK_REASONS if decided[reason])
+    return replace(weeks, divergence=divergence, reasons=reasons)
 
 
 def kl_divergence(recent: Mapping[InteractionMode, int], before: Mapping[InteractionMode, int]) -> float:

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, count_correction, week_of
+from agents.rules.interaction.stability import (
+    MIN_WEEK_TURNS,
+    MIN_WEEK_USERS,
+    count_classification,
+    count_correction,
+    week_of,
+)
 from schemas.state.interaction import INTERACTION_MODES, InteractionCounts
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -193,6 +199,24 @@ async def test_drift_is_a_fallback_until_the_week_is_over(pipeline: InMemoryPipe
     assert gauge(pipeline, "drift") == 1
     pipeline.clock.forward(WEEK_S)
     assert (await context(pipeline))[1] == []
+
+
+async def test_own_corrections_are_a_fallback_for_that_user_where_users_are_few(pipeline: InMemoryPipeline) -> None:
+    for number in range(2 * MIN_WEEK_TURNS):
+        if number == MIN_WEEK_TURNS:
+            pipeline.clock.forward(WEEK_S)
+        await pipeline.remember(
+            f"Remark {number} about the island.", user="u1", occurred_at=pipeline.clock.now().isoformat()
+        )
+    await pipeline.topics.settled()
+    for number in range(MIN_WEEK_TURNS, MIN_WEEK_TURNS + 12):
+        text = f"Remark {number} about the island."
+        await correct(pipeline, pipeline.memory(text).memory_id, other_mode(pipeline, text))
+    [warning] = (await pipeline.assemble(ASKED))["warnings"]
+    assert warning["code"] == "interaction_fallback"
+    assert "for this user the interaction mode is GENERAL" in warning["message"]
+    assert (await pipeline.assemble(ASKED, user="u2"))["warnings"] == []
+    assert (await health(pipeline))["fallback"] == []
 
 
 @pytest.mark.parametrize("mode", ["DREAMING", None])

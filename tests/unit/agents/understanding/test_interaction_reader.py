@@ -40,7 +40,7 @@ class ReaderHarness:
         """Return the interaction mode of a request."""
         fields: dict[str, Any] = {"scope": {"user_id": "ana"}, "conversation_id": "c1", "query": query}
         request = AssembleRequest.model_validate(fields | {"budget_tokens": 4000})
-        return await self.reader.judge(request, turns, lambda: stability or assume_stable())
+        return await self.reader.judge(request, turns, lambda _: stability or assume_stable())
 
 
 def said(number: int, interaction: Interaction | None, role: str = "user") -> Memory:

@@ -10,8 +10,10 @@ from modestream_client.vocabulary import InteractionMode
 from agents.rules.interaction.stability import (
     MAX_DIVERGENCE,
     MAX_SAMPLE_USERS,
+    MIN_WEEK_TURNS,
     MIN_WEEK_USERS,
     Stability,
+    assess_own_weeks,
     assess_stability,
     count_classification,
     count_correction,
@@ -20,7 +22,9 @@ from agents.rules.interaction.stability import (
     week_of,
     without_user,
 )
-from schemas.state.interaction import INTERACTION_MODES, InteractionCounts, WeekTotals
+from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionCounts, WeekTotals
+from schemas.state.memories import Memory, TurnUnderstanding
+from tests.builders.memories import made
 
 WEEK = 100_000
 USERS = 2 * MIN_WEEK_USERS
@@ -175,6 +179,60 @@ def test_correcting_user_without_turns_counts_as_a_user() -> None:
     counts = count_correction(InteractionCounts(), "ana", WEEK)
     [total] = [assess_stability([counts], WEEK).this_week]
     assert total == WeekTotals(week=WEEK, users=1, modes=dict.fromkeys(INTERACTION_MODES, 0), corrected=1)
+
+
+def own_week(number: int, modes: dict[InteractionMode, int], corrected: int = 0) -> list[Memory]:
+    """Return a user's turns of a week, the first of them corrected."""
+    spread = [mode for mode, turns in modes.items() for _ in range(turns)]
+    return [
+        made(
+            f"turn {turn}",
+            turn,
+            occurred_at=datetime.fromordinal(number * 7 + 1).replace(tzinfo=UTC) + timedelta(minutes=turn),
+            reading=TurnUnderstanding(
+                interaction=Interaction(mode=mode, confidence=0.9), is_corrected=turn < corrected
+            ),
+        )
+        for turn, mode in enumerate(spread)
+    ]
+
+
+OWN: dict[InteractionMode, int] = {"TASK": 30, "DEBUGGING": 20, "GENERAL": 20}
+
+
+def own_weeks(before: list[Memory], now: list[Memory]) -> Stability:
+    return assess_own_weeks([*before, *now], WEEK)
+
+
+def test_own_weeks_of_the_same_mix_are_stable() -> None:
+    assert own_weeks(own_week(WEEK - 1, OWN), own_week(WEEK, OWN)).reasons == ()
+
+
+def test_own_week_of_another_mix_is_a_drift() -> None:
+    assert own_weeks(own_week(WEEK - 1, OWN), own_week(WEEK, {"LEARNING": 70})).reasons == ("drift",)
+
+
+def test_divergence_of_few_turns_is_chance() -> None:
+    stability = own_weeks(own_week(WEEK - 1, OWN), own_week(WEEK, OWN | {"TASK": 15, "DEBUGGING": 32}))
+    assert stability.divergence is not None
+    assert stability.divergence > MAX_DIVERGENCE
+    assert not stability.is_fallback
+
+
+def test_many_own_corrections_are_a_fallback() -> None:
+    stability = own_weeks(own_week(WEEK - 1, OWN, corrected=1), own_week(WEEK, OWN, corrected=15))
+    assert stability.reasons == ("corrections",)
+    assert "15 of 70 turns corrected this week, 1 of 70 last week" in describe_fallback(stability)
+
+
+def test_nothing_is_decided_with_few_own_turns() -> None:
+    few = own_week(WEEK, {"LEARNING": MIN_WEEK_TURNS - 1}, corrected=MIN_WEEK_TURNS - 1)
+    assert not own_weeks(own_week(WEEK - 1, OWN), few).is_fallback
+    assert not own_weeks(few, own_week(WEEK, OWN)).is_fallback
+
+
+def test_turns_of_other_weeks_are_not_compared() -> None:
+    assert not own_weeks(own_week(WEEK - 2, OWN), own_week(WEEK, {"LEARNING": 70})).is_fallback
 
 
 def test_warning_has_the_figures_of_each_reason() -> None:
