@@ -186,7 +186,7 @@ MODE_SOURCES = {
     "model": "chosen by a model",
     "project_default": "the project's default",
     "user_default": "the user's default",
-    "fallback": "no client, model or default named one",
+    "fallback": "no mode was named",
 }
 
 DECAY_TIMES = {

@@ -17,10 +17,11 @@ def test_a_question_shows_why_each_hit_was_found_and_becomes_a_prompt(
     page.get_by_role("button", name="Ask", exact=True).click()
     first = page.locator(".hits li").first
     expect(first).to_contain_text("half past five")
+    expect(first.locator("mark").first).to_have_text("viewing")
     first.get_by_text("Why it was found").click()
     expect(first.get_by_role("table")).to_contain_text("words of the question that it has", ignore_case=True)
     check_accessibility(page)
-    page.get_by_role("link", name="Side by side in each mode").click()
+    page.get_by_role("link", name="Side by side by mode").click()
     expect(page.get_by_role("heading", name="journal")).to_be_visible()
     page.get_by_role("link", name="As a prompt").click()
     expect(page.get_by_role("img", name="Tokens by section")).to_be_visible()
@@ -36,20 +37,20 @@ def test_a_mode_is_declared_renamed_made_default_and_deleted(
     page.get_by_label("Name", exact=True).fill("recipes")
     page.get_by_label("Description").fill("what to cook")
     page.get_by_role("button", name="Declare").click()
-    expect(page.get_by_role("status").first).to_have_text("Saved recipes.")
-    page.get_by_role("link", name="recipes", exact=True).click()
+    expect(page.get_by_role("status").first).to_have_text("Declared recipes.")
+    page.locator("main").get_by_role("link", name="recipes", exact=True).click()
     check_accessibility(page)
     page.get_by_label("New name").fill("cooking")
     page.get_by_role("button", name="Rename").click()
-    expect(page.get_by_role("status").first).to_have_text("Renamed to cooking.")
+    expect(page.get_by_role("status").first).to_have_text("Renamed recipes to cooking.")
     modes = {mode["name"]: mode for mode in system.command("list_modes", {})["modes"]}
     assert modes["cooking"]["description"] == "what to cook"
     assert "recipes" not in modes
     page.locator("main select[name=name]").select_option("cooking")
     page.get_by_role("button", name="Set the default").click()
-    expect(page.get_by_role("status").first).to_have_text("Saved the default cooking.")
+    expect(page.get_by_role("status").first).to_have_text("Turns that name no mode now get cooking.")
     assert system.command("list_modes", {})["user_default"] == "cooking"
-    page.get_by_role("link", name="cooking", exact=True).click()
+    page.locator("main").get_by_role("link", name="cooking", exact=True).click()
     page.get_by_label("to confirm").fill("cooking")
     page.get_by_role("button", name="Delete the mode").click()
     expect(page.get_by_role("status").first).to_have_text("Deleted cooking.")

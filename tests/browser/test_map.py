@@ -111,10 +111,18 @@ def places_of(canvas: Locator, points: list[dict[str, Any]]) -> list[Place]:
     """Return where points are while all are shown."""
     box = canvas.bounding_box()
     assert box is not None
-    scale = min(box["width"], box["height"]) / 2 * 0.9
+    xs, ys = [point["x"] for point in points], [point["y"] for point in points]
+    across, up = max(xs) - min(xs), max(ys) - min(ys)
+    scale = min(box["width"] / max(across, 0.05), box["height"] / max(up, 0.05)) * 0.9
+    x, y = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
     middle = box["width"] / 2, box["height"] / 2
     return [
-        Place(point["memory_id"], point["text"], middle[0] + point["x"] * scale, middle[1] - point["y"] * scale)
+        Place(
+            point["memory_id"],
+            point["text"],
+            middle[0] + (point["x"] - x) * scale,
+            middle[1] - (point["y"] - y) * scale,
+        )
         for point in points
     ]
 
@@ -136,9 +144,9 @@ def test_points_are_seen_selected_and_moved(
     expect(page.get_by_role("link", name=f"{TURNS} selected")).to_be_visible()
     expect(page.get_by_role("heading", name="Selected memories")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(TURNS)
-    page.get_by_label("To the mode").select_option(MODES[1])
+    page.get_by_label("Move to").select_option(MODES[1])
     page.get_by_role("button", name=f"Move {TURNS} memories", exact=True).click()
-    expect(page.get_by_role("status").first).to_contain_text(f"moved to the mode {MODES[1]}: {TURNS}")
+    expect(page.get_by_role("status").first).to_have_text(f"Moved {TURNS} memories to {MODES[1]}.")
     moved = system.command("get_memory", {"memory_id": places[0].memory_id}, PROJECT)
     assert moved["mode"] == MODES[1]
     assert moved["mode_source"] == "caller"
@@ -177,9 +185,9 @@ def test_keyboard_and_table_do_what_the_pointer_does(page: Page, system: System,
     boxes = page.locator("tbody").get_by_role("checkbox")
     boxes.nth(0).press("Space")
     boxes.nth(1).press("Space")
-    page.get_by_label("Name", exact=True).fill(MODES[2])
+    page.get_by_label("or to a new mode").fill(MODES[2])
     page.get_by_role("button", name="Declare and move 2 memories").click()
-    expect(page.get_by_role("status").first).to_contain_text(f"moved to the mode {MODES[2]}: 2")
+    expect(page.get_by_role("status").first).to_have_text(f"Moved 2 memories to {MODES[2]}.")
     newest = max(points, key=lambda one: str(one["occurred_at"]))["memory_id"]
     assert system.command("get_memory", {"memory_id": newest}, PROJECT)["mode"] == MODES[2]
     wait_for_points(atlas, MODES[2], 2)

@@ -96,7 +96,7 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name, is_new = form.text("name"), form.is_set("is_new")
         if is_new and name in {mode["name"] for mode in (await self._listed(view))["modes"]}:
-            raise Refused("conflict", f"{name} exists already: open it in the list to change it", "name")
+            raise Refused("conflict", f"the mode {name} exists already: open it in the list to change it", "name")
         await self._operations.run(
             rows.DECLARE_MODE, view.call(), view.write_scope, {"name": name, **_declaration(form)}
         )

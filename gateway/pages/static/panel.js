@@ -38,13 +38,13 @@ function show(content, title) {
   document.title = title;
   panel.scrollTop = 0;
   panel.focus();
-  document.querySelector("#attention") && globalThis.htmx?.process(panel);
 }
 
 function hide() {
   panel?.remove();
   panel = null;
-  opener?.focus();
+  // After the browser has restored its own place.
+  setTimeout(() => opener?.focus());
 }
 
 document.addEventListener("click", (event) => {
