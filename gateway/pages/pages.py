@@ -205,7 +205,7 @@ class Pages:
         if known is not None and known[0] > time.monotonic():
             return known[1]
         call = view.call(PICKER_TIMEOUT_S)
-        state = await _or(self.service.operations.run(HEALTH, call, view.write_scope), {})
+        state: Json = await _or(self.service.operations.run(HEALTH, call, view.write_scope), {})
         if len(self._states) > MAX_COLOURED_USERS:
             self._states.clear()
         self._states[view.user or "", view.project or ""] = time.monotonic() + STATE_S, state

@@ -16,7 +16,16 @@ from tests.worlds.live.processes import spawn
 
 CheckAccessibility = Callable[[Page], None]
 
-READER = {"principals": {"reader": [{"user_id": DEMO_USER_ID, "may": ["read"]}]}}
+EVERYTHING = ["read", "write", "manage", "operate"]
+
+GRANTS = {
+    "principals": {
+        "reader": [{"user_id": DEMO_USER_ID, "may": ["read"]}],
+        "operator": [{"user_id": "*", "may": EVERYTHING}],
+    }
+}
+
+OPERATORS_KEY = new_key()
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +38,9 @@ def guarded(system: System, secret: str, tmp_path_factory: pytest.TempPathFactor
     """The address of a second gateway on the same system, with one key that may read the demo's memories."""
     folder = tmp_path_factory.mktemp("guarded")
     key = Key(id="k1", sha256=digest_of(secret), principal="reader")
-    KeyFile(keys=(key,)).write(folder / "keys.json")
-    (folder / "grants.json").write_text(json.dumps(READER))
+    operators = Key(id="k2", sha256=digest_of(OPERATORS_KEY), principal="operator", label="the operator's")
+    KeyFile(keys=(key, operators)).write(folder / "keys.json")
+    (folder / "grants.json").write_text(json.dumps(GRANTS))
     address = f"127.0.0.1:{free_port()}"
     settings = {
         "BROKER": f"kafka://{system.bootstrap}",
@@ -79,3 +89,26 @@ def test_a_key_opens_its_own_users_pages_and_changes_nothing(
     page.get_by_role("button", name="Sign out").click()
     page.goto(memories)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_an_operator_makes_a_key_that_is_shown_once_and_revokes_it(
+    page: Page, guarded: str, check_accessibility: CheckAccessibility
+) -> None:
+    page.goto(f"{guarded}/admin/keys?user={DEMO_USER_ID}")
+    page.get_by_label("Key").fill(OPERATORS_KEY)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("What it is for").fill("a phone")
+    page.get_by_label("Principal").fill("reader")
+    page.get_by_role("button", name="Make the key").click()
+    made = page.get_by_label("New key").locator("pre")
+    expect(made).to_contain_text("ms_")
+    check_accessibility(page)
+    secret = {"X-API-Key": made.inner_text()}
+    waited_for(lambda: httpx.get(f"{guarded}/v1/me", headers=secret).is_success)
+    page.reload()
+    expect(page.get_by_label("New key")).to_have_count(0)
+    row = page.get_by_role("row", name="a phone")
+    row.get_by_text("Revoke …").click()
+    row.get_by_role("button").click()
+    expect(page.get_by_role("row", name="a phone")).to_have_count(0)
+    waited_for(lambda: httpx.get(f"{guarded}/v1/me", headers=secret).status_code == 401)

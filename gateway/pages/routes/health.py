@@ -1,9 +1,10 @@
 """Health: vectors, backlog, models and jobs, with what repairs them; what needs attention on any page; undoing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modestream_client import operations as rows
+from modestream_client.operations import Operation
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -26,7 +27,7 @@ GENERAL = "general"
 MUCH_LAG = 100
 """Records behind from which a backlog needs attention: below, it is caught up within seconds."""
 
-JOBS = {
+JOBS: Mapping[str, tuple[str, Operation[Any]]] = {
     rows.RETRY_FAILED.name: ("Embed what failed again", rows.RETRY_FAILED),
     rows.BACKFILL.name: ("Embed what has no vector yet", rows.BACKFILL),
     rows.RECONCILE.name: ("Compare vectors with memories, and mend", rows.RECONCILE),
@@ -66,9 +67,9 @@ def health_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def start(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
-        title, operation = JOBS.get(form.text("job"), (None, None))
-        if title is None or operation is None:
+        if (job := form.text("job")) not in JOBS:
             raise Refused("invalid_value", "there is no such job", "job")
+        title, operation = JOBS[job]
         arguments = {"all_projects": view.project is None}
         await pages.service.operations.start(operation, view.call(), view.write_scope, arguments)
         return pages.done(view.address("health"), f"Started: {title[:1].lower()}{title[1:]}.")

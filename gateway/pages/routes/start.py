@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -109,13 +109,15 @@ def import_pages(pages: Pages) -> Sequence[BaseRoute]:
             form = await MultiPartParser(request.headers, _bounded(request)).parse()
         except (MultiPartException, KeyError):
             raise Refused("invalid_value", "the upload can't be read; choose the file again", "file") from None
-        async with form:
+        try:
             file = form.get("file")
             if not isinstance(file, UploadFile) or not file.filename:
                 raise Refused("invalid_value", "choose a file", "file")
             scope = {} if view.project is None else {PROJECT: view.project}
             asked = Asked(str(form.get("format") or ""), scope, mode=str(form.get("mode") or "") or None)
             job, _ = await pages.service.imports.begin(call, asked, _read(file))
+        finally:
+            await form.close()
         return see(view.address("add", job=job))
 
     async def progress(request: Request) -> Response:
@@ -137,7 +139,7 @@ async def _job(pages: Pages, view: View) -> dict[str, Any]:
     return {"job": job, "has_ended": has_ended, "counts": counts, "failure": None}
 
 
-async def _bounded(request: Request) -> AsyncIterator[bytes]:
+async def _bounded(request: Request) -> AsyncGenerator[bytes]:
     """Yield the pieces of an upload. Raises Refused for one that is too large."""
     size = 0
     async for piece in pieces_of(request):
