@@ -27,6 +27,9 @@ MAX_POINTS = 20_000
 LISTED_WITHOUT_SCRIPT = 50
 """Rows of the table without scripts; with them, it lists the points in view."""
 
+MAP_WAIT_S = 45.0
+"""Timeout of the points: those of a user with many memories are laid out first."""
+
 MOVE_WAIT_S = 60.0
 """Timeout of a move: 500 memories take about a second."""
 
@@ -64,8 +67,9 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def points(request: Request) -> Response:
         view = pages.view(request)
-        fields = {"mode": view.mode or ANY_VALUE, "limit": MAX_POINTS}
-        result = await pages.service.operations.run(GET_MAP, view.call(), view.read_scope, fields)
+        limit = min(MAX_POINTS, int(view.query["limit"])) if view.query.get("limit", "").isdecimal() else MAX_POINTS
+        fields = {"mode": view.mode or ANY_VALUE, "limit": limit}
+        result = await pages.service.operations.run(GET_MAP, view.call(MAP_WAIT_S), view.read_scope, fields)
         is_compressed = "gzip" in request.headers.get("accept-encoding", "")
         body = await asyncio.to_thread(_encode_map, result, view.hue, compressed=is_compressed)
         headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if is_compressed else {})}

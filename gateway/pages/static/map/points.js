@@ -1,5 +1,6 @@
 // Loads the clouds, and again until they are settled: columns of JSON in, clouds with typed arrays out.
 
+const SAMPLE = 1500; // Points of the first picture, which is there at once.
 const FIRST_WAIT_MS = 2000;
 const LONGEST_WAIT_MS = 30000;
 
@@ -16,6 +17,13 @@ export function keyOf(cloud) {
 
 // Calls `shown` with the clouds now, and while a better layout or vectors are being made.
 export async function follow(address, maxPoints, shown, failed) {
+  try {
+    const sample = await loadClouds(`${address}&limit=${SAMPLE}`);
+    shown(sample);
+    if (!isUnderWay(sample, SAMPLE) && !sample.some((cloud) => cloud.left_out)) return;
+  } catch (error) {
+    failed(error);
+  }
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
     try {
       const clouds = await loadClouds(address);
