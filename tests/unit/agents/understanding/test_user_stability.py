@@ -17,7 +17,7 @@ WEEK = 7 * 24 * 3600.0
 
 
 class OwnWeeks:
-    """A library of turns, and the stability of the users who said them."""
+    """A library of turns, and the stability of the users that said them."""
 
     def __init__(self, library: ContextHarness) -> None:
         self.library = library
