@@ -115,12 +115,12 @@ async def test_corrected_turns_are_the_history_of_later_contexts(pipeline: InMem
     texts = [f"Remark {number} about the island." for number in range(3)]
     ids = [await say(pipeline, text) for text in texts]
     asked: Json = {"conversation_id": "c1"}
-    alone = (await pipeline.assemble("and now?"))["result"]
+    alone = (await pipeline.assemble("what next?"))["result"]
     confidences = []
     for mode in (alone["interaction_mode"], "EXPLORATION" if alone["interaction_mode"] != "EXPLORATION" else "TASK"):
         for memory_id in ids:
             await correct(pipeline, memory_id, mode)
-        confidences.append((await pipeline.assemble("and now?", **asked))["result"]["interaction_confidence"])
+        confidences.append((await pipeline.assemble("what next?", **asked))["result"]["interaction_confidence"])
     assert confidences[0] > alone["interaction_confidence"] > confidences[1]
 
 

@@ -17,7 +17,7 @@ WEEK = 7 * 24 * 3600.0
 
 
 class OwnWeeks:
-    """A library of turns, and the stability of the users that said them."""
+    """A library of turns, and the stability of their users."""
 
     def __init__(self, library: ContextHarness) -> None:
         self.library = library
@@ -51,11 +51,11 @@ def weeks(words: SqliteLexicalIndex) -> OwnWeeks:
 
 
 def test_own_weeks_of_another_mix_are_a_fallback_for_that_user_alone(weeks: OwnWeeks) -> None:
-    for user, modes in {"ana": ("TASK", "LEARNING"), "ben": ("TASK", "TASK")}.items():
-        weeks.say(60, modes[0], user=user)
+    weeks.say(60, "TASK", user="ana")
+    weeks.say(60, "TASK", user="ben")
     weeks.library.clock.forward(WEEK)
-    for user, modes in {"ana": ("TASK", "LEARNING"), "ben": ("TASK", "TASK")}.items():
-        weeks.say(60, modes[1], user=user)
+    weeks.say(60, "LEARNING", user="ana")
+    weeks.say(60, "TASK", user="ben")
     assert weeks.stability("ana").reasons == ("drift",)
     assert weeks.stability("ben").reasons == ()
 
