@@ -173,9 +173,10 @@ class Copied:
         derive_rows(keeper.app, "memories", partial(index_rows, words), words.drop)
 
     async def keep(self) -> None:
-        """Keep the copy, with all records of the log."""
+        """Keep the copy until something of all records of the log is committed."""
         await self._keeper.keep([0])
         await self._keeper.until_at(len(self._keeper.log.records))
+        await self._keeper.until(lambda: self.committed()[0])
 
     def committed(self) -> tuple[set[bytes], set[str]]:
         """Return the ids of the rows and of the words that are committed."""
