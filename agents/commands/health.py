@@ -36,6 +36,9 @@ class UsageSource(Protocol):
         """Return the counts of one user."""
 
 
+COMPARING_JOBS = ("verify", "reconcile")
+"""Jobs that compare the vector index with the records."""
+
 NOTHING_SCHEDULED: Schedule = {}
 
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
@@ -111,9 +114,21 @@ class Health:
             "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
+            "orphans": self._orphans(boundary, projects),
             "maintenance": maintenance,
             **deployment,
         }
+
+    def _orphans(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any] | None:
+        """Report what the last job that compared the stores has found: rows and vectors without a record."""
+        jobs = () if projects is not None else (*self._jobs.last(boundary), *self._jobs.scheduled(boundary).values())
+        compared = [job for job in jobs if job.project is None and job.kind in COMPARING_JOBS]
+        for job in sorted(compared, key=lambda job: -job.at_ms):
+            if counts := (job.summary()["counts"] if job.answer is not None else {}):
+                # What `reconcile` has found it has removed; it does not look at words.
+                found = {"words": counts.get("words_orphaned"), "vectors": counts.get("vectors_orphaned", 0)}
+                return {**found, "by": job.kind, "at": iso(job.at)}
+        return None
 
     def _maintenance(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any]:
         """Report the scheduled jobs of the user, each with its last run, which covers all projects."""

@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from modestream_client.vocabulary import EmbeddingErrorCode
+
 from agents.categories.matching import CategoryMatcher
 from agents.embedding.held_vectors import EncodedMemory, HeldVectors
 from agents.modes.vector_spaces import VectorSpaces, encode_memory
@@ -77,8 +79,9 @@ class Embed:
         try:
             embedder, space = self._spaces_at(due.partition).of(memory)
         except (ModelMissing, Rejected) as missing:
-            # The mode was deleted: the change that moves its memories is in flight.
-            return replace(due, error=_error_text(missing))
+            # Of a deleted mode the change that moves its memories is in flight.
+            code: EmbeddingErrorCode = "model_missing" if isinstance(missing, ModelMissing) else "unknown_mode"
+            return replace(due, error=_error_text(missing), code=code)
         try:
             encoded = await self._encode(memory, embedder, space, self._indexes.at(due.partition))
             return replace(due, space=space, vectors=encoded)
@@ -86,9 +89,9 @@ class Embed:
             raise
         except ModelMissing as missing:
             # It was unloaded while nothing used it, and is being loaded again.
-            return replace(due, error=_error_text(missing))
+            return replace(due, error=_error_text(missing), code="model_missing")
         except Exception as problem:
-            return replace(due, space=space, error=_error_text(problem))
+            return replace(due, space=space, error=_error_text(problem), code="text_refused")
 
     async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
         """Write a batch; return an event for each memory that is searchable and not forgotten."""
@@ -238,7 +241,7 @@ class Embed:
             raise
         except Exception as problem:
             if len(batch) == 1:
-                return [replace(batch[0], vectors=None, error=_error_text(problem))]
+                return [replace(batch[0], vectors=None, error=_error_text(problem), code="vector_refused")]
             return [each for encoded in batch for each in await self._upsert(index, space, [encoded])]
         return batch
 
@@ -268,6 +271,7 @@ class Embed:
             space=None if encoded.space is None else encoded.space.fingerprint.digest,
             at=self._clock.now(),
             error=encoded.error,
+            code=encoded.code,
             categories=categories,
             held=encoded.held,
         )

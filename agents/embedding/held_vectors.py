@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from modestream_client.vocabulary import EmbeddingErrorCode
+
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import Encoded
@@ -31,6 +33,7 @@ class EncodedMemory:
     space: VectorSpace | None = None
     vectors: Encoded | None = None
     error: str | None = None
+    code: EmbeddingErrorCode | None = None
     held: tuple[str, ...] = ()
     beside: "EncodedMemory | None" = None
     is_release: bool = False

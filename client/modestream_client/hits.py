@@ -4,7 +4,16 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from modestream_client.vocabulary import Decay, EmbeddingStatus, InteractionMode, ItemKind, MemoryType, ModeSource, Role
+from modestream_client.vocabulary import (
+    Decay,
+    EmbeddingErrorCode,
+    EmbeddingStatus,
+    InteractionMode,
+    ItemKind,
+    MemoryType,
+    ModeSource,
+    Role,
+)
 
 
 class Evidence(BaseModel, frozen=True):
@@ -137,11 +146,13 @@ class ListResult(BaseModel):
 
 
 class VectorState(BaseModel, frozen=True):
-    """The state of a memory's vector; `error` says why it is missing."""
+    """The state of a memory's vector; `error` says why there is none, `error_code` of which kind that is."""
 
     status: EmbeddingStatus
     embedded_at: str | None = None
     error: str | None = None
+    error_code: EmbeddingErrorCode | None = None
+    error_at: str | None = None
 
 
 class ShownVersion(BaseModel, frozen=True):

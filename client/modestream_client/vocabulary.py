@@ -15,6 +15,10 @@ ItemKind = Literal[
     "goal",
 ]  # fmt: skip
 
+EmbeddingErrorCode = Literal["model_missing", "unknown_mode", "text_refused", "vector_refused"]
+"""Why a memory has no vector: its model is not loaded, its mode was deleted, the model can't embed its text, the index
+refuses its vector."""
+
 EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
 
 ModeSource = Literal["caller", "model", "project_default", "user_default", "fallback"]

@@ -4,8 +4,9 @@ The record's key is the boundary, and empty if a recovery publishes an event aga
 """
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
+from modestream_client.vocabulary import EmbeddingErrorCode
 from pydantic import BaseModel, Field
 
 from schemas.state.interaction import Interaction
@@ -55,8 +56,8 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
     changed since. `latest` is the offset of the turn with that text, None for items and for requests to re-embed.
     `interaction` is the interaction mode that rules found in the same pass, if it was unknown. `waiting`: the mode's
-    model is not loaded, `error` says why; `stale`: re-embed; `again`: re-embed, and use the present vector until then;
-    `kept`: this `space` of the mode already has the due vector; `lost`: in this `space` the index has lost a vector
+    model is not loaded, `error` and `code` say why; `stale`: re-embed; `again`: re-embed, and use the present vector
+    until then; `kept`: this `space` of the mode already has the due vector; `lost`: in this `space` the index has lost a vector
     listed in `held`. `categories` match an item's vector, None if matching was skipped. `run` is the worker run that
     wrote the vector, None if unknown: the disk of another run may be lost. `held` are the digests of the other spaces
     of the mode that have a vector of the same text. `also` are further reports of the same boundary, without their own
@@ -72,6 +73,7 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     space: str | None = None
     at: datetime
     error: str | None = None
+    code: Annotated[EmbeddingErrorCode | None, Field(exclude_if=lambda code: code is None)] = None
     interaction: Interaction | None = None
     categories: tuple[CategoryAssignment, ...] | None = None
     run: str | None = None

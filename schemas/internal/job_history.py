@@ -47,6 +47,11 @@ class StoredJob(BaseModel, frozen=True):
     """Of an import, which runs outside of the worker: the counts of its last report, made at `at_ms`."""
 
     @property
+    def kind(self) -> str:
+        """What was asked for."""
+        return self.job_id.rsplit("-", 2)[0]
+
+    @property
     def at(self) -> datetime:
         """The time of its record."""
         return moment_of(self.at_ms)
@@ -84,8 +89,7 @@ class StoredJob(BaseModel, frozen=True):
 
         `compared` is present for a comparison of embedders: its result by mode.
         """
-        command = self.job_id.rsplit("-", 2)[0]
-        shown = {"job_id": self.job_id, "command": command, "at": iso(moment_of(self.at_ms)), "project": self.project}
+        shown = {"job_id": self.job_id, "command": self.kind, "at": iso(moment_of(self.at_ms)), "project": self.project}
         if self.answer is not None and len(self.answer) > MAX_SUMMARISED_CHARS:
             is_done = '"status":"ok"' in self.answer[:MAX_STATUS_CHARS]
             return {**shown, "state": "done" if is_done else "failed", "counts": {}, "error": None}

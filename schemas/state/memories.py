@@ -5,7 +5,15 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from modestream_client.hits import Evidence
-from modestream_client.vocabulary import Decay, EmbeddingStatus, ItemKind, MemoryType, ModeSource, Role
+from modestream_client.vocabulary import (
+    Decay,
+    EmbeddingErrorCode,
+    EmbeddingStatus,
+    ItemKind,
+    MemoryType,
+    ModeSource,
+    Role,
+)
 from pydantic import BaseModel, Field
 
 from schemas.moments import milliseconds_of
@@ -38,7 +46,7 @@ class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
     Unless the status is `ready`, that vector may belong to another text or mode, and ranking ignores it. `pending` with
-    an `error` waits for the mode's model; `not_applicable` is the status of unsearchable memories. `held` are the
+    an `error`, of the kind `error_code` since `error_at`, waits for the mode's model; `not_applicable` is the status of unsearchable memories. `held` are the
     digests of other spaces of the memory's mode that have a vector of the current text: the former embedder's, which
     ranks questions until all vectors of the present one are ready.
     """
@@ -48,6 +56,8 @@ class Embedding(BaseModel, frozen=True):
     content_hash: str | None = None
     embedded_at: datetime | None = None
     error: str | None = None
+    error_code: EmbeddingErrorCode | None = Field(default=None, exclude_if=lambda code: code is None)
+    error_at: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
     held: tuple[str, ...] = Field(default=(), exclude_if=lambda held: not held)
 
     @property

@@ -3,7 +3,7 @@
 import time
 from collections import Counter as Counts
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, get_args
@@ -14,6 +14,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
 from schemas.version import RELEASE, VERSION
+
+VECTOR_STATUSES = ("pending", "ready", "stale", "failed")
+"""States of memories that are eligible for a vector."""
 
 MAX_COUNTED_USERS = 10_000
 """Users with counted questions and model answers, about 5 MB; the least recently counted one is dropped."""
@@ -156,6 +159,12 @@ class Meters:
             ["partition"],
             registry=registry,
         )
+        self._vectors = Gauge(
+            "modestream_vectors",
+            "Memories of this worker by the state of their vectors; `eligible` is the sum of the others.",
+            ["status"],
+            registry=registry,
+        )
         self.partitions_awaited = Gauge(
             "modestream_partitions_awaited",
             "Partitions that another process of the data directory holds: this worker answers nothing meanwhile.",
@@ -241,6 +250,12 @@ class Meters:
     def embedded(self, status: str) -> None:
         """Count an embedded text."""
         self._embedded.labels(status).inc()
+
+    def measure_vectors(self, counts: Mapping[str, int]) -> None:
+        """Set the numbers of memories by the states of their vectors."""
+        by_status = {status: counts.get(status, 0) for status in VECTOR_STATUSES}
+        for status, number in {"eligible": sum(by_status.values()), **by_status}.items():
+            self._vectors.labels(status).set(number)
 
     def watch_fallback(self, reasons: Sequence[str], current: Callable[[], Collection[str]]) -> None:
         """Report at each scrape which of the possible reasons hold."""

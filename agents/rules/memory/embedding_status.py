@@ -6,17 +6,19 @@ found, in whatever order events arrive.
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from agents.rules.categories.assignment import merge_assignments
 from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
 from schemas.state.memories import Embedding, Memory, VectorLocation
 
+NO_ERROR: dict[str, Any] = {"error": None, "error_code": None, "error_at": None}
 
-def mark_pending(memory: Memory, error: str | None = None) -> Memory:
+
+def mark_pending(memory: Memory) -> Memory:
     """Mark the vector as due; the last vector's location stays, so that it can be moved or removed."""
-    return _with(memory, memory.embedding.model_copy(update={"status": "pending", "error": error}))
+    return _with(memory, memory.embedding.model_copy(update={"status": "pending", **NO_ERROR}))
 
 
 def mark_stale(memory: Memory) -> Memory:
@@ -24,7 +26,7 @@ def mark_stale(memory: Memory) -> Memory:
     before = memory.embedding
     valid = () if before.space is None or before.content_hash != memory.content_hash else (before.space,)
     held = tuple(dict.fromkeys((*valid, *before.held)))
-    return _with(memory, before.model_copy(update={"status": "stale", "error": None, "held": held}))
+    return _with(memory, before.model_copy(update={"status": "stale", **NO_ERROR, "held": held}))
 
 
 def replace_held(memory: Memory, held: tuple[str, ...] = ()) -> Memory:
@@ -59,6 +61,8 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
         content_hash=event.content_hash,
         embedded_at=event.at,
         error=event.error,
+        error_code=event.code,
+        error_at=_error_since(memory.embedding, event),
         held=tuple(space for space in event.held if space != event.space),
     )
     return _with(memory, embedding)
@@ -91,7 +95,17 @@ def mark_waiting(memory: Memory, event: Embedded) -> Memory:
     """
     before = memory.embedding
     location = reported_location(event) or before.place
-    return mark_pending(_with(memory, before.model_copy(update={"place": location, "held": event.held})), event.error)
+    error = {"error": event.error, "error_code": event.code, "error_at": _error_since(before, event)}
+    changes = {"status": "pending", "place": location, "held": event.held, **error}
+    return _with(memory, before.model_copy(update=changes))
+
+
+def _error_since(before: Embedding, event: Embedded) -> datetime | None:
+    """Return the time of an event's error: of one that the record has already, its own."""
+    if event.error is None:
+        return None
+    is_same = before.error_code == event.code and before.error_at is not None
+    return before.error_at if is_same else event.at
 
 
 def is_compared_vector(memory: Memory, event: Embedded) -> bool:
@@ -116,7 +130,7 @@ def apply_kept(memory: Memory, event: Embedded) -> Memory:
             "place": _compared_location(event),
             "content_hash": event.content_hash,
             "embedded_at": before.embedded_at or event.at,
-            "error": None,
+            **NO_ERROR,
             "held": tuple(space for space in before.held if space != event.space),
         }
     )

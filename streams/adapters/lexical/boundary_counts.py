@@ -35,6 +35,9 @@ SELECT NULL, NULL, NULL, count(*), 0, 0 FROM (SELECT DISTINCT scope, conversatio
 """The counts, then a row with the number of conversations. In SQL, as SQLite lets other threads run meanwhile."""
 
 
+_STATUSES = "SELECT status, count(*) FROM memories WHERE superseded = 0 GROUP BY status"
+
+
 class SqliteBoundaryCounts:
     """Implements `streams.flow.stores.tables.BoundaryCounts` over the files of a `SqliteLexicalIndex`."""
 
@@ -50,6 +53,11 @@ class SqliteBoundaryCounts:
         """Return the counts of each boundary; zero for one without memories."""
         with translate_sqlite_errors(), closing(self._connect(partition)) as connection:
             return {name: _counts(connection, name) for name in boundaries}
+
+    def statuses(self, partition: int) -> dict[str, int]:
+        """Count the memories of a partition that nothing supersedes by the states of their vectors."""
+        with translate_sqlite_errors(), closing(self._connect(partition)) as connection:
+            return dict(connection.execute(_STATUSES).fetchall())
 
     def _connect(self, partition: int) -> sqlite3.Connection:
         return sqlite3.connect(f"{database_path(self._directory, partition).absolute().as_uri()}?mode=ro", uri=True)

@@ -129,6 +129,9 @@ class BoundaryCounts(Protocol):
     def read(self, partition: int, boundaries: Sequence[str]) -> Mapping[str, CountedMemories]:
         """Count the memories of each boundary that nothing supersedes."""
 
+    def statuses(self, partition: int) -> Mapping[str, int]:
+        """Count the memories of a partition that nothing supersedes by the states of their vectors, items included."""
+
 
 class ObservedTable(Generic[Key, Value]):
     """A `Table` over another one, which tells of its writes: `on_put` gets partition and key after each."""

@@ -1,6 +1,7 @@
 """The topic `boundaries` tells of every boundary what it has."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -212,3 +213,13 @@ async def test_memories_that_no_search_finds_are_counted_and_told_apart(pipeline
     hidden = pipeline.memory("The safe code is 4711.").memory_id
     await pipeline.command("set_memory_visibility", memory_id=hidden, searchable=True)
     await told(pipeline, memories=2, embedding={"ready": 2, "pending": 0, "stale": 0, "failed": 0})
+
+
+async def test_vectors_are_measured_by_their_states(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember("The kettle is blue.")
+    await pipeline.remember("The kettle is red.", searchable=False)
+    await pipeline.topics.settled()
+    await pipeline.commit.commit(range(pipeline.partitions))
+    await pipeline.telling.measure_vectors()
+    measured = re.findall(rb'modestream_vectors\{status="(\w+)"\} (\d)', pipeline.meters.exposition())
+    assert dict(measured) == {b"eligible": b"1", b"pending": b"0", b"ready": b"1", b"stale": b"0", b"failed": b"0"}

@@ -194,3 +194,33 @@ async def test_index_outage_is_reported_with_its_reason_in_health(harness: Healt
     health = await harness()
     assert health["vector_index"] == "unavailable: the vector index is switched off"
     assert health["modes"][GENERAL]["ready"] == 1
+
+
+def end_job(
+    harness: HealthHarness, job_id: str, at_ms: int, result: dict[str, Any], project: str | None = None
+) -> None:
+    harness.jobs.begin(0, "ana", StoredJob(job_id=job_id, project=project, at_ms=at_ms))
+    harness.jobs.end(0, "ana", job_id, SuccessReply(result).encode())
+
+
+async def test_orphans_are_those_of_the_last_comparison_of_all_projects(harness: HealthHarness) -> None:
+    end_job(harness, "verify-0-1", 1000, {"words_orphaned": 0, "vectors_orphaned": 5})
+    end_job(harness, "verify-0-2", 2000, {"words_orphaned": 2, "vectors_orphaned": 3})
+    end_job(harness, "verify-0-3", 3000, {"words_orphaned": 9, "vectors_orphaned": 9}, "p1")
+    expected = {"words": 2, "vectors": 3, "by": "verify", "at": "1970-01-01T00:00:02Z"}
+    assert (await harness())["orphans"] == expected
+
+
+async def test_reconciled_vectors_are_no_orphans(harness: HealthHarness) -> None:
+    end_job(harness, "verify-0-1", 1000, {"words_orphaned": 0, "vectors_orphaned": 5})
+    end_job(harness, "reconcile-0-2", 2000, {"processed": 7, "orphans": 5})
+    assert (await harness())["orphans"] == {
+        "words": None,
+        "vectors": 0,
+        "by": "reconcile",
+        "at": "1970-01-01T00:00:02Z",
+    }
+
+
+async def test_orphans_are_not_known_before_a_comparison(harness: HealthHarness) -> None:
+    assert (await harness())["orphans"] is None

@@ -1,5 +1,6 @@
 """State transitions of a memory's embedding."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from agents.rules.memory.embedding_status import (
     maintenance_action,
     mark_pending,
     mark_stale,
+    mark_waiting,
     orphaned_location,
     written_location,
 )
@@ -51,21 +53,43 @@ def test_failed_embedding_keeps_the_last_location() -> None:
     assert embedding.error == "why"
 
 
-@pytest.mark.parametrize("error", [None, "no model"])
-def test_pending_vector_keeps_the_last_location(error: str | None) -> None:
-    embedding = mark_pending(made("a", embedding=embedded_in("s1")), error).embedding
+def test_pending_vector_keeps_the_last_location() -> None:
+    embedding = mark_pending(made("a", embedding=embedded_in("s1"))).embedding
     assert embedding.status == "pending"
     assert embedding.place == OLD_LOCATION
     assert embedding.space is None
-    assert embedding.error == error
+    assert embedding.error is None
 
 
-def test_mark_stale_clears_the_error() -> None:
-    embedding = mark_stale(mark_pending(made("a", embedding=embedded_in("s1")), "no model")).embedding
-    assert embedding.status == "stale"
+def waiting_memory(**fields: Any) -> Memory:
+    event = embedded(status="waiting", space=None, error="no model", code="model_missing", **fields)
+    return mark_waiting(made("a", embedding=embedded_in("s1")), event)
+
+
+@pytest.mark.parametrize("mark", [mark_pending, mark_stale])
+def test_vector_that_is_due_again_has_no_error(mark: Callable[[Memory], Memory]) -> None:
+    embedding = mark(waiting_memory()).embedding
     assert embedding.place == OLD_LOCATION
     assert embedding.space is None
-    assert embedding.error is None
+    assert (embedding.error, embedding.error_code, embedding.error_at) == (None, None, None)
+
+
+def test_error_has_its_code_and_the_time_since_when_it_lasts() -> None:
+    first = waiting_memory(at=BEFORE)
+    again = mark_waiting(first, embedded(status="waiting", space=None, error="x", code="model_missing", at=AFTER))
+    assert (again.embedding.error_code, again.embedding.error_at) == ("model_missing", BEFORE)
+
+
+def test_another_error_begins_when_it_happens() -> None:
+    failed = apply_embedded(
+        waiting_memory(at=BEFORE), embedded(status="failed", error="x", code="text_refused", at=AFTER)
+    )
+    assert (failed.embedding.error_code, failed.embedding.error_at) == ("text_refused", AFTER)
+
+
+def test_written_vector_has_no_error() -> None:
+    embedding = apply_embedded(waiting_memory(), embedded()).embedding
+    assert (embedding.error, embedding.error_code, embedding.error_at) == (None, None, None)
 
 
 @pytest.mark.parametrize("status", ["failed", "waiting", "stale"])
@@ -104,7 +128,8 @@ def test_unexpected_vector_orphans_the_last_one(status: EmbeddingStatus) -> None
 def test_in_flight_vector_orphans_nothing() -> None:
     moving = made("a", embedding=embedded_in("s1", status="pending"))
     assert orphaned_location(moving, NEW_LOCATION) is None
-    assert orphaned_location(mark_pending(moving, "no model"), NEW_LOCATION) == OLD_LOCATION
+    waiting = mark_waiting(moving, embedded(status="waiting", space=None, error="no model"))
+    assert orphaned_location(waiting, NEW_LOCATION) == OLD_LOCATION
 
 
 def test_first_vector_orphans_nothing() -> None:
