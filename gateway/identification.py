@@ -11,7 +11,7 @@ from gateway.http.identity import Callers
 from gateway.keys.callers import KeyCallers, KeyOrTokenCallers, OidcCallers, SigningKeys
 from gateway.keys.key_file import KeyFile
 from gateway.settings import GatewaySettings
-from schemas.state.policies import policy_of
+from schemas.authorizers import open_grants
 
 
 class Identification(NamedTuple):
@@ -37,7 +37,7 @@ def check_key_file(settings: GatewaySettings) -> None:
 
 def without_policy(settings: GatewaySettings) -> list[str]:
     """Return a sentence if callers with a key or a token are administrators, for want of a policy."""
-    if settings.authorization is not None:
+    if settings.authorization is not None or settings.authorizer is not None:
         return []
     who = []
     if settings.gateway_keys is not None:
@@ -55,9 +55,7 @@ NO_POLICY = "MODESTREAM_AUTHORIZATION is not set: {} are administrators: they ma
 
 def identification_of(settings: GatewaySettings) -> Identification:
     """Build what identifies callers. Raises OSError or ValueError for a file that can't be read."""
-    policy = None
-    if settings.authorization is not None:
-        policy = policy_of(settings.scope_model).model_validate_json(settings.authorization.read_bytes())
+    policy = open_grants(settings.authorization, settings.authorizer, settings.scope_model)
     failures = settings.gateway_limits.failed_logins_per_minute
     keys = None if settings.gateway_keys is None else KeyCallers(settings.gateway_keys, policy, failures)
     oidc = settings.gateway_oidc

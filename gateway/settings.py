@@ -42,6 +42,9 @@ class GatewaySettings(ConnectionSettings):
     authorization: Path | None = None
     """The file of grants to principals, the same as the worker's."""
 
+    authorizer: str | None = None
+    """A function in place of that file, the same as the worker's."""
+
     gateway_bind: str = f"127.0.0.1:{DEFAULT_PORT}"
     """Address and port to listen on; other than loopback needs keys or tokens."""
 

@@ -34,19 +34,20 @@ def load_scope(path: object) -> object:
     """
     if not isinstance(path, str):
         return path
-    return deployed_scope(_import(path)) if path else Scope
+    return deployed_scope(import_path(path)) if path else Scope
 
 
-def _import(path: str) -> object:
+def import_path(path: str) -> Any:
+    """Return what a dotted path names. Raises ValueError with the reason."""
     module, _, name = path.replace(":", ".").rpartition(".")
     if not module:
         raise ValueError(f"{path!r} is not a dotted path such as package.module.Model")
     try:
-        model: object = getattr(importlib.import_module(module), name)
+        named: Any = getattr(importlib.import_module(module), name)
     # The import of a module may raise anything.
     except Exception as problem:
         raise ValueError(f"{path!r} can't be imported: {problem}") from problem
-    return model
+    return named
 
 
 def deployed_scope(model: object) -> type[Scope]:

@@ -9,7 +9,7 @@ from modestream_client.kafka.security import KafkaSecurity, connection_options
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from schemas.internal.service import TopicPrefix
+from schemas.internal.service import TopicPrefix, VectorIndexKind
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.models.language import Profiles
 from schemas.scope_models import load_scope
@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     replication_factor: int = Field(default=1, ge=1)
     """Replicas of every topic: 3 in production."""
 
+    provision: Literal["create", "validate"] = "create"
+    """`validate`: a worker creates and changes no topic, and ends where one is missing or has other settings."""
+
     qdrant_url: str | None = None
     """A Qdrant server; none: an embedded index in the data directory of the worker."""
 
@@ -77,6 +80,9 @@ class Settings(BaseSettings):
     qdrant_quantised: Literal["none", "tokens", "all"] = "none"
     """Vectors that are searched by 8-bit copies in memory and compared again by their originals. none: all searches are
     exact."""
+
+    vector_index: Literal["qdrant", "none"] = "qdrant"
+    """`none`: memories have no vectors, and are found by their words alone."""
 
     embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
     """Embedders in addition to the presets, by the name that modes use: JSON, see `docs/operations.md`."""
@@ -184,6 +190,9 @@ class Settings(BaseSettings):
     """A file of grants to principals, see `docs/operations.md`; none: every Kafka producer may do everything but
     operate."""
 
+    authorizer: str | None = None
+    """A function in place of that file, by its dotted path: it takes a principal, and returns its grants."""
+
     selector_combinations: int = Field(default=1000, ge=1)
     """Limit of scopes that one selector may match."""
 
@@ -250,6 +259,13 @@ class Settings(BaseSettings):
         if GENERAL in embedders:
             raise ValueError(f"{GENERAL!r} is the embedder of every user's first mode; choose another name")
         return embedders
+
+    @property
+    def vector_index_kind(self) -> VectorIndexKind:
+        """What keeps the vectors."""
+        if self.vector_index == "none":
+            return "none"
+        return "server" if self.qdrant_url else "embedded"
 
     @property
     def bootstrap_servers(self) -> list[str]:

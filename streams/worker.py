@@ -47,6 +47,7 @@ from streams.bootstrap.peers import MEMBER_FILE, has_other_directories, should_l
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import refuse_replaced
+from streams.bootstrap.setup_guard import RecordedSpaces, setup_of
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
 from streams.bootstrap.worker_topics import prepare_topics
@@ -113,6 +114,7 @@ class WorkerParts:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         check_scope_fields(settings.data_dir, settings.scope_model)
         taxonomy = open_taxonomy(settings)
+        self.setup = setup_of(settings, taxonomy)
         self.member_file = MemberFile(settings.worker_run / MEMBER_FILE)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
@@ -127,6 +129,7 @@ class WorkerParts:
             settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
         self.deployment_log = KafkaDeploymentLog(settings, self.publisher, self.meters)
+        self.spaces = RecordedSpaces(self.deployment_log)
         self.embedders.recorded = RecordedModels(self.deployment_log)
         self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
@@ -167,7 +170,9 @@ class WorkerParts:
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
-        agents = build_agents(self.settings, self.models, self.steps, self.indexes, self.ctx, self._deployment)
+        agents = build_agents(
+            self.settings, self.models, self.steps, self.indexes, self.ctx, self._deployment, self.spaces.note
+        )
         self.reembedding = Reembedding(
             agents.embed, self.indexes, agents.spaces, self.embedders, self._indexer_lag, self.ctx
         )
@@ -212,7 +217,9 @@ class WorkerParts:
         refuse_replaced(self.topics.service, successor)
         created = await prepare_topics(self.settings, self._topic_settings(), self.meters)
         await self.publisher.start()
-        self.service = await agree_on_records(self.settings, self.deployment_log, created, self.general)
+        agreed = agree_on_records(self.settings, self.deployment_log, created, self.general, self.setup)
+        self.service = await agreed
+        await self.spaces.read()
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
         await self.pipelines.start()
@@ -256,7 +263,7 @@ class WorkerParts:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
-        if not self.settings.qdrant_url and not self._is_warned:
+        if self.setup.vector_index == "embedded" and not self._is_warned:
             self._looking = asyncio.create_task(self._warn_of_other_directories())
 
     async def _warn_of_other_directories(self) -> None:
@@ -270,7 +277,8 @@ class WorkerParts:
         watch = WatchTopics(self.settings, self._topic_settings().wanted(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
-        runs += [copies_of(self.app).run(), self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
+        runs += [self.spaces.run(), copies_of(self.app).run(), self.boundaries.run()]
+        runs.append(self.pipeline_log.run(self.pipelines.history.take))
         runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.app.tables.changelog_topics)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
@@ -300,11 +308,16 @@ class WorkerParts:
     def _deployment(self) -> dict[str, Any]:
         """Return the part of `health` that is about the deployment, as this worker sees it."""
         language = dict(self.language.status())
-        service = self.service.model_dump(mode="json", exclude={"schema_"})
+        made_with = (self.service, self.setup)
+        service = {name: part for each in made_with for name, part in each.model_dump(mode="json").items()}
+        service = {**service, "spaces": self.spaces.names()}
+        del service["schema_"]
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
         rebuilt = {"rebuilt": self.set_aside.names(), "pipelines": self.pipelines.status()}
+        # `health` shows otherwise what its index says.
+        index = {"vector_index": "none"} if self.setup.vector_index == "none" else {}
         maintenance = backup_status(self.settings.maintain_every, self.settings.backup_to)
-        return {**self.status(), **models, **rebuilt, "maintenance": maintenance, "service": service}
+        return {**self.status(), **models, **rebuilt, **index, "maintenance": maintenance, "service": service}
 
 
 def run_worker(settings: Settings) -> int:

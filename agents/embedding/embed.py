@@ -20,15 +20,19 @@ from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.clock import Clock
 from agents.ports.models import Embedder
 from agents.ports.vector_index import VectorIndex, VectorIndexes
-from agents.rules.memory.embedding_status import written_location
+from agents.rules.memory.embedding_status import unkept_event, written_location
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.internal.events import Embedded, Forgotten, Released, Remembered
 from schemas.models.vectors import Encoded, Point
 from schemas.state.memories import CategoryAssignment, Memory
-from schemas.state.modes import VectorSpace, collection_name
+from schemas.state.modes import Fingerprint, VectorSpace, collection_name
 
 MAX_ERROR_CHARS = 300
 """Characters of an error that are stored on the record."""
+
+
+def ignore_space(_: Fingerprint) -> None:
+    """Note nothing."""
 
 
 class Embed:
@@ -40,11 +44,17 @@ class Embed:
         indexes: VectorIndexes,
         clock: Clock,
         matcher_at: Callable[[int], CategoryMatcher | None] = lambda _: None,
+        note_space: Callable[[Fingerprint], None] = ignore_space,
+        *,
+        keeps_vectors: bool = True,
     ) -> None:
         """`spaces_at` and `matcher_at` return the objects of a partition: a batch has memories of several.
 
-        The matcher assigns categories; None disables assignment.
+        The matcher assigns categories; None disables assignment. `note_space` gets the space of each batch.
+        Without `keeps_vectors` none are made.
         """
+        self.keeps_vectors = keeps_vectors
+        self._note_space = note_space
         self._matcher_at = matcher_at
         self._spaces_at = spaces_at
         self._indexes = indexes
@@ -62,7 +72,7 @@ class Embed:
             return EncodedMemory(memory.memory_id, frozenset(), memory, partition, is_release=True)
         last = () if memory.embedding.place is None else (memory.embedding.place,)
         due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
-        if not memory.visibility.searchable:
+        if not (memory.visibility.searchable and self.keeps_vectors):
             return due
         made = await self._encoded(replace(due, held=self._held(memory, partition)), memory)
         # One that failed is found by its words alone, in each space.
@@ -235,6 +245,7 @@ class Embed:
             for encoded in batch
             if encoded.vectors is not None and encoded.memory is not None
         ]
+        self._note_space(space.fingerprint)
         try:
             await index.upsert(space, points)
         except Unavailable:
@@ -261,6 +272,8 @@ class Embed:
     def _event(
         self, encoded: EncodedMemory, memory: Memory, categories: tuple[CategoryAssignment, ...] | None
     ) -> Embedded:
+        if not self.keeps_vectors:
+            return unkept_event(memory, self._clock.now())
         without_model = encoded.space is None
         return Embedded(
             memory_id=memory.memory_id,

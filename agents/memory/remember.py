@@ -36,6 +36,7 @@ from agents.rules.memory.embedding_status import (
     is_about_earlier_edit,
     is_compared_vector,
     is_in_other_space,
+    mark_not_applicable,
     mark_pending,
     mark_waiting,
     orphaned_location,
@@ -247,8 +248,8 @@ class Remember:
         if event.status in ("stale", "again"):
             return self._embed_again(self._with_former_vector(memory))
         space, place = self._spaces.digest(memory), written_location(event)
-        if event.status == "waiting" and space is None:
-            self._write(mark_waiting(memory, event))
+        if event.status == "unkept" or (event.status == "waiting" and space is None):
+            self._write(mark_not_applicable(memory) if event.status == "unkept" else mark_waiting(memory, event))
             return None
         # The model was loaded while this event was in flight: nothing else requests its vector.
         if event.space != space and space is not None:

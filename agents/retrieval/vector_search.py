@@ -222,7 +222,7 @@ class VectorSearch:
         embedded = admitted & memory_columns.embedded(digest)
         count = int(embedded.sum())
         if not count:
-            return _PreparedSearch(ModeSearchResult(mode_search, "not_indexed", digest, missing="no vectors yet"))
+            return _PreparedSearch(ModeSearchResult(mode_search, "not_indexed", digest, missing="no vectors"))
         elsewhere = int((embedded & other_language_mask(memory_columns, foreign=search.question.foreign)).sum())
         nearest = ModeSearchResult(mode_search, "ok", digest, count)
         prepared = _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))

@@ -146,7 +146,7 @@ class ListResult(BaseModel):
 
 
 class VectorState(BaseModel, frozen=True):
-    """The state of a memory's vector; `error` says why there is none, `error_code` of which kind that is."""
+    """The state of a memory's vector; `error` says why it is missing, `error_code` in one word."""
 
     status: EmbeddingStatus
     embedded_at: str | None = None

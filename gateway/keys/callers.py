@@ -26,7 +26,7 @@ from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.service.buckets import Buckets
 from gateway.service.calls import Caller
 from gateway.service.failures import RETRY_AFTER_S, Refused
-from schemas.state.policies import Policy
+from schemas.state.policies import Grants
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ SCHEMES = ("bearer", "token")
 class KeyCallers:
     """Implements `gateway.http.identity.Callers` over a file of keys and a policy."""
 
-    def __init__(self, path: Path, policy: Policy | None, failed_logins_per_minute: float) -> None:
+    def __init__(self, path: Path, policy: Grants | None, failed_logins_per_minute: float) -> None:
         """Read the file. Raises OSError, or ValueError with the reason."""
         self.path = path
         self._policy = policy
@@ -96,9 +96,9 @@ class KeyCallers:
                 self.reload()
 
 
-def caller_for(name: str, principal: str, own_user: str | None, policy: Policy | None) -> Caller:
+def caller_for(name: str, principal: str, own_user: str | None, policy: Grants | None) -> Caller:
     """Return the caller with the grants of its principal: none for a principal that the policy does not name."""
-    grants = None if policy is None else policy.principals.get(principal, ())
+    grants = None if policy is None else policy.of(principal)
     return Caller(name, principal, own_user, grants)
 
 
@@ -212,7 +212,7 @@ class OidcCallers:
     """Implements `gateway.http.identity.Callers` over tokens."""
 
     def __init__(
-        self, settings: OidcSettings, keys: SigningKeys, policy: Policy | None, failed_logins_per_minute: float
+        self, settings: OidcSettings, keys: SigningKeys, policy: Grants | None, failed_logins_per_minute: float
     ) -> None:
         self._settings = settings
         self._keys = keys

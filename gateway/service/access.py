@@ -74,8 +74,8 @@ def may_in_project(caller: Caller, user_id: str, project: str | None, permission
     if caller.grants is None:
         return True
     if project is None:
-        return any(grant.project_id is None for grant in _granted(caller, user_id, permission))
-    return _admits_project(caller, user_id, permission, project)
+        return any(grant.project_id is None for grant in _whole(caller, user_id, permission))
+    return any(admits(grant.project_id, project) for grant in _whole(caller, user_id, permission))
 
 
 def may_everywhere(caller: Caller, permission: Permission) -> bool:
@@ -95,6 +95,11 @@ def require_operating(caller: Caller) -> None:
 
 def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:
     return any(admits(grant.project_id, project) for grant in _granted(caller, user_id, permission))
+
+
+def _whole(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
+    """Return the grants of whole projects: what the service shows of one is not told apart by further fields."""
+    return [grant for grant in _granted(caller, user_id, permission) if not grant.is_limited]
 
 
 def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:

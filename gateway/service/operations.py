@@ -121,7 +121,9 @@ class Operations:
 
 def _health_for_callers(health: Json) -> Json:
     """Remove names of topics and addresses: lag is by the last word of a topic."""
-    shown = {name: value for name, value in health.items() if name != "service"}
+    shown = dict(health)
+    if isinstance(service := health.get("service"), dict):
+        shown["service"] = {name: value for name, value in service.items() if name not in ("topic_prefix", "schemas")}
     if isinstance(state := health.get("vector_index"), str):
         shown["vector_index"] = state.partition(":")[0]
     if isinstance(lag := health.get("lag"), dict):

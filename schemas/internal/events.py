@@ -51,17 +51,17 @@ class Released(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Embedded(BaseModel, frozen=True, populate_by_name=True):
-    """A memory's vector was written, failed, waits for its model, or must be rebuilt.
+    """A memory's vector was written, failed, waits for its model, must be rebuilt, or is not kept (`unkept`).
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
     changed since. `latest` is the offset of the turn with that text, None for items and for requests to re-embed.
     `interaction` is the interaction mode that rules found in the same pass, if it was unknown. `waiting`: the mode's
     model is not loaded, `error` and `code` say why; `stale`: re-embed; `again`: re-embed, and use the present vector
-    until then; `kept`: this `space` of the mode already has the due vector; `lost`: in this `space` the index has lost a vector
-    listed in `held`. `categories` match an item's vector, None if matching was skipped. `run` is the worker run that
-    wrote the vector, None if unknown: the disk of another run may be lost. `held` are the digests of the other spaces
-    of the mode that have a vector of the same text. `also` are further reports of the same boundary, without their own
-    `also`.
+    until then; `kept`: this `space` of the mode already has the due vector; `lost`: in this `space` the index has lost
+    a vector listed in `held`. `categories` match an item's vector, None if matching was skipped. `run` is the worker
+    run that wrote the vector, None if unknown: the disk of another run may be lost. `held` are the digests of the other
+    spaces of the mode that have a vector of the same text. `also` are further reports of the same boundary, without
+    their own `also`.
     """
 
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
@@ -69,7 +69,7 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     content_hash: str
     latest: int | None = None
     mode: str
-    status: Literal["ready", "failed", "waiting", "stale", "again", "kept", "lost"]
+    status: Literal["ready", "failed", "waiting", "stale", "again", "kept", "lost", "unkept"]
     space: str | None = None
     at: datetime
     error: str | None = None

@@ -126,6 +126,68 @@ class ModelRecord(BaseModel, frozen=True, populate_by_name=True):
         return MODEL_KEY + self.space.encode()
 
 
+SPACE_KEY = b"space/"
+"""What the keys of these records begin with; the digest of the space follows."""
+
+
+class SpaceRecord(BaseModel, frozen=True, populate_by_name=True):
+    """A vector space that memories are in: the digest that records name, and the embedder that makes its vectors."""
+
+    schema_: Literal["space.v1"] = Field(default="space.v1", alias="schema")
+    space: str
+    embedder: str
+    dim: int
+    precision: str
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return SPACE_KEY + self.space.encode()
+
+
+SETUP_KEY = b"setup"
+"""The key of the record; of several the last one that may follow those before counts."""
+
+
+class TaxonomyTables(BaseModel, frozen=True):
+    """Which tables of interaction modes a worker has. `replaces` are versions whose place they take."""
+
+    version: str
+    digest: str
+    replaces: tuple[str, ...] = ()
+
+    def is_same(self, other: Self) -> bool:
+        """True if both are the same tables."""
+        return (self.version, self.digest) == (other.version, other.digest)
+
+    def may_follow(self, other: Self) -> bool:
+        """True if workers with these tables may join a deployment with the other ones."""
+        return self.is_same(other) or (self.version != other.version and other.version in self.replaces)
+
+
+class Provider(BaseModel, frozen=True):
+    """A profile of a language model, without addresses and keys."""
+
+    model: str
+    roles: tuple[str, ...] = ()
+
+
+VectorIndexKind = Literal["embedded", "server", "none"]
+
+
+class Setup(BaseModel, frozen=True, populate_by_name=True):
+    """With what a deployment makes its answers: parts that may change, other than those of `service.v1`.
+
+    `categories` is the digest of the setting's categories, None without any.
+    """
+
+    schema_: Literal["setup.v1"] = Field(default="setup.v1", alias="schema")
+    vector_index: VectorIndexKind
+    providers: dict[str, Provider] = Field(default_factory=dict)
+    taxonomy: TaxonomyTables
+    categories: str | None = None
+
+
 SUCCESSOR_KEY = b"successor"
 """The key of the record; of several the last one counts."""
 

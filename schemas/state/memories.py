@@ -46,9 +46,9 @@ class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
     Unless the status is `ready`, that vector may belong to another text or mode, and ranking ignores it. `pending` with
-    an `error`, of the kind `error_code` since `error_at`, waits for the mode's model; `not_applicable` is the status of unsearchable memories. `held` are the
-    digests of other spaces of the memory's mode that have a vector of the current text: the former embedder's, which
-    ranks questions until all vectors of the present one are ready.
+    an `error`, of the kind `error_code` since `error_at`, waits for the mode's model; `not_applicable` is the status of
+    unsearchable memories. `held` are the digests of other spaces of the memory's mode that have a vector of the current
+    text: the former embedder's, which ranks questions until all vectors of the present one are ready.
     """
 
     status: EmbeddingStatus = "pending"

@@ -1,7 +1,7 @@
 """Authorization policies: which principals may do what in which scopes."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel, BeforeValidator, Field, create_model
@@ -28,8 +28,15 @@ def _values(value: object) -> object:
 GrantedValues = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_values)]
 
 
+class Grants(Protocol):
+    """Says which grants a principal has."""
+
+    def of(self, principal: str) -> tuple["Grant", ...]:
+        """Return the grants of a principal; none for an unknown one."""
+
+
 class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
-    """A principal's permissions in some scopes. An omitted project means any, as do other fields of a scope model."""
+    """A principal's permissions in some scopes. An omitted project means any, as do further fields of a scope model."""
 
     boundary_fields: ClassVar[BoundaryFields] = USER_BOUNDARY
 
@@ -40,7 +47,13 @@ class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
     @property
     def is_for_all(self) -> bool:
         """True if the grant is for all users and projects."""
-        return self.covers_every_user() and self.project_id is None
+        return self.covers_every_user() and self.project_id is None and not self.is_limited
+
+    @property
+    def is_limited(self) -> bool:
+        """True if it names values of further fields: of a project it has a part."""
+        own = {*Grant.model_fields, *self.boundary_fields}
+        return any(getattr(self, name) is not None for name in type(self).model_fields if name not in own)
 
     def covers(self, scope: Scope) -> bool:
         """True if the grant includes the scope."""
@@ -70,19 +83,32 @@ class Policy(BaseModel, extra="forbid", frozen=True, strict=True):
 
     principals: dict[str, Annotated[tuple[Grant, ...], Field(strict=False)]]
 
+    def of(self, principal: str) -> tuple[Grant, ...]:
+        """Return the grants of a principal."""
+        return self.principals.get(principal, ())
+
 
 def admits(values: tuple[str, ...] | None, value: str) -> bool:
     """True if the value is one of these; None admits all."""
     return values is None or value in values
 
 
-def policy_of(scope: type[Scope]) -> type[Policy]:
-    """Return the policy of a deployment with these scopes: its grants name each field of the boundary."""
-    boundary = scope.boundary_fields
-    if boundary == USER_BOUNDARY:
-        return Policy
+def grant_of(scope: type[Scope]) -> type[Grant]:
+    """Return the grant of a deployment with these scopes: it names each field of the boundary, and may name others."""
+    boundary, known = scope.boundary_fields, {*Grant.model_fields, *scope.boundary_fields}
+    further = [name for name in scope.model_fields if name not in known]
+    if boundary == USER_BOUNDARY and not further:
+        return Grant
     fields: dict[str, Any] = dict.fromkeys(boundary, (GrantedValues, ...))
     fields |= class_attributes(boundary, fields)
-    grant: Any = create_model("Grant", __base__=Grant, __doc__=Grant.__doc__, **fields)
+    fields |= dict.fromkeys(further, (GrantedValues, None))
+    return create_model("Grant", __base__=Grant, __doc__=Grant.__doc__, **fields)
+
+
+def policy_of(scope: type[Scope]) -> type[Policy]:
+    """Return the policy of a deployment with these scopes."""
+    grant: Any = grant_of(scope)
+    if grant is Grant:
+        return Policy
     principals: Any = dict[str, Annotated[tuple[grant, ...], Field(strict=False)]]
     return create_model("Policy", __base__=Policy, __doc__=Policy.__doc__, principals=(principals, ...))

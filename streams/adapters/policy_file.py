@@ -1,23 +1,15 @@
-"""The authorizer over a policy file, read once at the start: a broken file stops the worker and admits no request."""
-
-from pathlib import Path
-from typing import Self
+"""The authorizer over grants: of a policy file, read once at the start, or of a deployment's own function."""
 
 from agents.rules.access.grants import narrow_selector, permitted_projects, require_operating, require_permission
 from schemas.scopes import Scope, Selector
-from schemas.state.policies import Permission, Policy, policy_of
+from schemas.state.policies import Grants, Permission
 
 
 class PolicyFile:
     """Implements `agents.ports.commands.Authorizer`."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Grants) -> None:
         self._policy = policy
-
-    @classmethod
-    def read_from(cls, path: Path, scope: type[Scope] = Scope) -> Self:
-        """Read a policy, of a deployment with these scopes, as JSON. Raises OSError, or ValueError with the reason."""
-        return cls(policy_of(scope).model_validate_json(path.read_text(encoding="utf-8")))
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         return narrow_selector(self._policy, principal, selector)

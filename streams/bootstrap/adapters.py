@@ -17,6 +17,7 @@ from agents.rules.access.grants import RequestLimits
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
+from schemas.authorizers import open_grants
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
@@ -26,6 +27,7 @@ from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.policy_file import PolicyFile
 from streams.adapters.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_index import EdgeResources, PartitionedIndex
+from streams.adapters.vectors.none import NoVectors
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters, ModelMeters
 from streams.runtime.fence import running_time
@@ -88,12 +90,13 @@ def open_file_reader(settings: Settings, language: LanguageModel) -> ProcessFile
 def open_admission(settings: Settings) -> Admit:
     """Build the admission of requests. Ends the process if the authorization file can't be read."""
     limits = RequestLimits(settings.selector_combinations, settings.most_hits)
-    if settings.authorization is None:
-        return Admit(None, limits)
     try:
-        return Admit(PolicyFile.read_from(settings.authorization, settings.scope_model), limits)
-    except (OSError, ValueError) as problem:
+        grants = open_grants(settings.authorization, settings.authorizer, settings.scope_model)
+    except OSError as problem:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
+    except ValueError as problem:
+        sys.exit(str(problem))
+    return Admit(None if grants is None else PolicyFile(grants), limits)
 
 
 def open_taxonomy(settings: Settings) -> ModeTaxonomy:
@@ -106,10 +109,12 @@ def open_taxonomy(settings: Settings) -> ModeTaxonomy:
 
 
 def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[int], bool]) -> VectorIndexes:
-    """Open the Qdrant server of the settings, or the embedded indexes of held partitions in the data directory.
+    """Open the Qdrant server of the settings, or the embedded indexes of held partitions; or none.
 
     While they open collections they give way to the requests of `foreground`.
     """
+    if settings.vector_index_kind == "none":
+        return NoVectors()
     if settings.qdrant_url:
         # Importing its client takes two seconds and a hundred megabytes, which a worker with an embedded index saves.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415

@@ -22,7 +22,7 @@ from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
-from agents.embedding.embed import Embed
+from agents.embedding.embed import Embed, ignore_space
 from agents.embedding.maintain import Maintain
 from agents.intentions.adjust import AdjustIntention
 from agents.intentions.intend import Intend
@@ -46,6 +46,7 @@ from schemas.messages.records import Outgoing
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scope_models import selector_of
 from schemas.scopes import ScopeFields
+from schemas.state.modes import Fingerprint
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
@@ -307,10 +308,12 @@ def build_agents(
     indexes: VectorIndexes,
     ctx: WorkerContext,
     deployment: DeploymentStatus,
+    note_space: Callable[[Fingerprint], None] = ignore_space,
 ) -> Agents:
-    """Return the agents of a worker, those of a partition built on first use."""
+    """Return the agents of a worker, those of a partition built on first use; `note_space` gets spaces of vectors."""
     build = BuildAgents(settings, models, steps, indexes, ctx, deployment)
-    embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
+    keeps_vectors = settings.vector_index != "none"
+    embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new, note_space, keeps_vectors=keeps_vectors)
     agents = Agents(build, embed, build.spaces, lambda: ctx.pipelines.switches)
     ctx.pipelines.access.searching = partial(_search, agents, ctx)
     ctx.pipelines.access.publishing = partial(_publish, ctx)

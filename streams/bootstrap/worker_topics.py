@@ -7,12 +7,15 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from streams.adapters.kafka.admin import correct_topic_settings, ensure_topics
+from streams.adapters.kafka.admin import NotProvisioned, correct_topic_settings, ensure_topics
 from streams.backoff import until_available
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.observability.metrics import Meters
 from streams.settings import Settings
+
+VALIDATES = "setting MODESTREAM_PROVISION is `validate`"
+CREATE_THEM = "create what is missing, or start a worker with `create` once"
 
 TopicConfigs = Mapping[str, dict[str, str]]
 """The Kafka settings of topics, by name."""
@@ -29,6 +32,8 @@ async def create_topics(settings: Settings, configs: TopicConfigs) -> Collection
     """Create missing topics; return their names. Raises Unavailable."""
     try:
         return await ensure_topics(settings, dict(configs))
+    except NotProvisioned as problem:
+        sys.exit(f"{VALIDATES}: {problem}; {CREATE_THEM}")
     except ValueError as problem:
         sys.exit(f"setting MODESTREAM_PARTITIONS: {problem}\n{MIGRATE}")
 
@@ -37,5 +42,7 @@ async def correct_topics(settings: Settings, configs: TopicConfigs) -> None:
     """Correct operators' changes to the worker's own topics, and apply requested settings. Raises Unavailable."""
     try:
         await correct_topic_settings(settings, dict(configs))
+    except NotProvisioned as problem:
+        sys.exit(f"{VALIDATES}: {problem}; set them, or start a worker with `create` once")
     except ValueError as problem:
         sys.exit(f"settings of topics: {problem}")

@@ -23,6 +23,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.vectors.none import NoVectors
 from streams.bootstrap.adapters import build_models, open_taxonomy
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.configured_steps import ConfiguredSteps
@@ -189,6 +190,11 @@ class InMemoryPipeline(PipelineRequests):
             self.tables.end()
             self.begin_life()
 
+    @property
+    def vector_index(self) -> FakeIndex | NoVectors:
+        """The index of the settings."""
+        return NoVectors() if self.settings.vector_index == "none" else self.index
+
     def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         """Build the agents and the context of their steps."""
         ctx = WorkerContext(
@@ -214,7 +220,7 @@ class InMemoryPipeline(PipelineRequests):
         )
         models = build_models(self.embedders, self.language, self.cross_encoder, open_taxonomy(self.settings))
         steps = ConfiguredSteps(self.settings, self.language)
-        return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
+        return build_agents(self.settings, models, steps, self.vector_index, ctx, dict), ctx
 
     def _recorder(self) -> RunRecorder:
         writer = RunWriter(InMemoryPublisher(self.topics, (), self.arrows), self.meters)
@@ -243,7 +249,7 @@ class InMemoryPipeline(PipelineRequests):
             backlog_per_second=1000,
         )
 
-        return queue, Reembedding(agents.embed, self.index, agents.spaces, self.embedders, lambda: 0, ctx)
+        return queue, Reembedding(agents.embed, self.vector_index, agents.spaces, self.embedders, lambda: 0, ctx)
 
     def memory(self, text: str) -> Memory:
         """Return the memory of the turn with this current text."""

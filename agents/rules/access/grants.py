@@ -5,14 +5,15 @@ Anything not granted is refused; a refusal reveals nothing about others.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
-from schemas.scopes import Scope, Selector
-from schemas.state.policies import OPERATOR, Grant, Permission, Policy
+from schemas.scopes import ANY_VALUE, Scope, Selector
+from schemas.state.policies import OPERATOR, Grant, Grants, Permission, admits
 
 PRINCIPAL_HEADER = "principal"
 """The header with the sender's principal."""
@@ -21,13 +22,13 @@ MAX_PRINCIPAL_CHARS = 80
 """Maximum characters of a principal repeated in an error: the header may be of any length."""
 
 
-def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
+def require_permission(policy: Grants, principal: str | None, act: Permission, scope: Scope) -> None:
     """Raise Rejected, `not_allowed`, unless a grant covers the scope."""
     if not any(grant.covers(scope) for grant in _grants(policy, principal, act)):
         raise _refused(principal, act)
 
 
-def require_operating(policy: Policy, principal: str | None) -> None:
+def require_operating(policy: Grants, principal: str | None) -> None:
     """Raise Rejected, `not_allowed`, unless a grant for all users and projects has the permission `operate`."""
     if not any(grant.is_for_all for grant in _grants(policy, principal, "operate")):
         raise _refused(principal, "operate")
@@ -48,32 +49,52 @@ def require_operator(principal: str | None) -> None:
 
 
 def permitted_projects(
-    policy: Policy, principal: str | None, act: Permission, scope: Scope | Selector
+    policy: Grants, principal: str | None, act: Permission, scope: Scope | Selector
 ) -> tuple[str, ...] | None:
     """Return the projects of a scope's boundary in which the principal may do this.
 
-    None: all, also future ones. Grants of single projects never add up to all.
+    None: all, also future ones. Grants of single projects never add up to all, nor do those of parts of a project.
     """
-    return _union(grant.project_id for grant in _grants(policy, principal, act) if grant.covers_boundary(scope))
+    grants = _grants(policy, principal, act)
+    return _union(grant.project_id for grant in grants if grant.covers_boundary(scope) and not grant.is_limited)
 
 
-def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -> Selector:
-    """Remove the projects that the principal may not read. Raises Rejected, `not_allowed`, if none is left."""
+def narrow_selector(policy: Grants, principal: str | None, selector: Selector) -> Selector:
+    """Remove the projects, and values of further fields, that the principal may not read.
+
+    Raises Rejected, `not_allowed`, if nothing is left, or if what is left is more than its grants have.
+    """
     grants = [grant for grant in _grants(policy, principal, "read") if grant.covers_boundary(selector)]
     if not grants:
         raise _refused(principal, "read")
-    asked, granted = selector.project_id, _union(grant.project_id for grant in grants)
-    narrowed = granted if asked is None else asked
-    if asked is not None and granted is not None:
-        narrowed = tuple(project for project in asked if project in granted)
-    if narrowed is not None and not narrowed:
+    fields = selector.boundary_fields.others(selector.fields())
+    narrowed = {name: _narrowed(asked, _union(_of(grant, name) for grant in grants)) for name, asked in fields.items()}
+    if not all(values is None or values for values in narrowed.values()):
         raise _refused(principal, "read")
-    return selector.model_copy(update={"project_id": narrowed})
+    if any(grant.is_limited for grant in grants):
+        # A selector is a product: of what single grants have, it may select more than all of them.
+        for combination in product(*(values or (ANY_VALUE,) for values in narrowed.values())):
+            asked = dict(zip(narrowed, combination, strict=True))
+            if not any(all(admits(_of(grant, name), value) for name, value in asked.items()) for grant in grants):
+                names = ", ".join(f"{name} {value}" for name, value in asked.items())
+                raise Rejected("not_allowed", f"no grant of yours has {names}: select what one of them has")
+    return selector.model_copy(update=narrowed)
 
 
-def _grants(policy: Policy, principal: str | None, act: Permission) -> Sequence[Grant]:
-    principals = policy.principals.get(principal, ()) if principal is not None else ()
-    return [grant for grant in principals if act in grant.may]
+def _of(grant: Grant, field: str) -> tuple[str, ...] | None:
+    values: tuple[str, ...] | None = getattr(grant, field, None)
+    return values
+
+
+def _narrowed(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if asked is None or granted is None:
+        return granted if asked is None else asked
+    return tuple(value for value in asked if value in granted)
+
+
+def _grants(policy: Grants, principal: str | None, act: Permission) -> Sequence[Grant]:
+    grants = policy.of(principal) if principal is not None else ()
+    return [grant for grant in grants if act in grant.may]
 
 
 def _union(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:

@@ -3,6 +3,8 @@
 A deployment may have its own file (setting `TAXONOMY`); `agents/data/mode_taxonomy.json` is the default.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
@@ -10,7 +12,16 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from modestream_client.results import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
-from pydantic import BaseModel, Field, NonNegativeInt, PlainValidator, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    NonNegativeInt,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from agents.rules.cues.intents import MAX_INTENT_NAME_CHARS, mode_of_intent
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
@@ -79,12 +90,17 @@ class ModeTable(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModeTaxonomy(BaseModel, frozen=True, extra="forbid"):
-    """The tables of a deployment; `sticky` are priorities by kind, of which higher ones are kept first."""
+    """The tables of a deployment; `sticky` are priorities by kind, of which higher ones are kept first.
+
+    `replaces` are the versions whose place they take in a deployment.
+    """
 
     version: str = Field(min_length=1, max_length=64)
+    replaces: tuple[str, ...] = ()
     modes: dict[InteractionMode, ModeTable]
     intents: dict[str, InteractionMode]
     sticky: dict[StickyKind, int]
+    _digest: str = PrivateAttr(default="")
 
     @field_validator("modes")
     @classmethod
@@ -114,12 +130,20 @@ class ModeTaxonomy(BaseModel, frozen=True, extra="forbid"):
     def loads(cls, text: str) -> Self:
         """Read a file's JSON. Raises ValueError with the place and the reason of each error."""
         try:
-            return cls.model_validate_json(text)
+            taxonomy = cls.model_validate_json(text)
         except ValidationError as problem:
             errors = (
                 "{}: {}".format(".".join(map(str, each["loc"])) or "file", each["msg"]) for each in problem.errors()
             )
             raise ValueError("; ".join(errors)) from problem
+        tables = {name: part for name, part in json.loads(text).items() if name not in ("version", "replaces")}
+        taxonomy._digest = hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:12]  # noqa: SLF001
+        return taxonomy
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that name the content of its file."""
+        return self._digest
 
     def mode_of(self, intent: str | None) -> InteractionMode:
         """Return the mode of an intent."""

@@ -159,6 +159,13 @@ def report_of(memory: Memory, status: Literal["kept", "lost"], space: str, at: d
     )
 
 
+def unkept_event(memory: Memory, at: datetime) -> Embedded:
+    """Return the event of a memory whose vector the deployment does not keep."""
+    return Embedded(
+        memory_id=memory.memory_id, content_hash=memory.content_hash, mode=memory.mode, status="unkept", at=at
+    )
+
+
 def is_about_earlier_edit(memory: Memory, event: Embedded) -> bool:
     """True if the text was replaced after this event's text, and has come back since if it is the same.
 

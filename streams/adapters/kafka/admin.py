@@ -60,11 +60,16 @@ async def partitions_of_topics(
     return {each["topic"]: frozenset(part["partition"] for part in each["partitions"]) for each in topics_described}
 
 
+class NotProvisioned(ValueError):
+    """A topic is missing, or has other settings than it needs, and the worker may change nothing."""
+
+
 async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
     """Create the missing topics, in one request, all with the same number of partitions; return their names.
 
     `wanted` has each topic's configuration by its name. Topics that clients write to may have more partitions: records
-    there are moved. Raises Unavailable while Kafka can't be reached, ValueError for any other number of partitions.
+    there are moved. Raises Unavailable while Kafka can't be reached, ValueError for any other number of partitions,
+    NotProvisioned where something is missing that may not be created.
     """
     partitions, replicas = settings.partitions, settings.replication_factor
     async with _available_admin(settings) as admin:
@@ -72,6 +77,9 @@ async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, st
         missing = {topic: config for topic, config in wanted.items() if topic not in existing}
         if not missing:
             return frozenset()
+        if settings.provision == "validate":
+            names = ", ".join(sorted(missing))
+            raise NotProvisioned(f"topics are missing, of {partitions} partitions each: {names}")
         new = [NewTopic(topic, partitions, replicas, topic_configs=dict(config)) for topic, config in missing.items()]
         created = set(missing)
         for topic, code, *_ in (await admin.create_topics(new)).topic_errors:
@@ -132,13 +140,14 @@ async def correct_topic_settings(settings: Settings, wanted: TopicSettings) -> T
 
     A changelog made with `cleanup.policy=delete` loses memories, a smaller limit refuses records, and the writer's
     timestamps refuse those of a worker whose clock is an hour ahead. Other settings, and topics that clients write to,
-    stay: they belong to the operator. Raises Unavailable while Kafka does not answer, ValueError if it refuses.
+    stay: they belong to the operator. Raises Unavailable while Kafka does not answer, ValueError if it refuses,
+    NotProvisioned where nothing may be changed.
     """
     async with _available_admin(settings) as admin:
-        return await _correct(admin, wanted)
+        return await _correct(admin, wanted, may_change=settings.provision != "validate")
 
 
-async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSettings:
+async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings, *, may_change: bool) -> TopicSettings:
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=None) for topic in wanted]
     changed: dict[str, Mapping[str, str]] = {}
     complete: dict[str, Mapping[str, str]] = {}
@@ -159,6 +168,9 @@ async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSe
                 changed[topic] = wrong
                 # The request replaces all settings of the topic itself.
                 complete[topic] = {entry[0]: entry[1] for entry in entries if entry[3] == SET_BY_TOPIC} | wrong
+    if complete and not may_change:
+        needs = (f"{topic} needs {dict(settings)}" for topic, settings in sorted(changed.items()))
+        raise NotProvisioned("; ".join(needs))
     if complete:
         altered = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(values)) for topic, values in complete.items()]
         responses: list[Any] = await admin.alter_configs(altered)

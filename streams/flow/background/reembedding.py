@@ -19,7 +19,7 @@ from agents.embedding.embed import Embed
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedders
 from agents.ports.vector_index import VectorIndex, VectorIndexes
-from agents.rules.memory.embedding_status import awaits_model, report_of
+from agents.rules.memory.embedding_status import awaits_model, report_of, unkept_event
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded
 from schemas.state.memories import Memory, VectorLocation
@@ -34,6 +34,8 @@ from streams.flow.worker_context import WorkerContext
 log = structlog.get_logger()
 
 Result = TypeVar("Result")
+
+ELIGIBLE_STATUSES: tuple[EmbeddingStatus, ...] = ("ready", "pending", "stale", "failed")
 
 NOT_READY_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed", "not_applicable")
 """Statuses of memories with no point, or with one of another text or space: it is not counted."""
@@ -105,7 +107,13 @@ class Reembedding:
 
     async def reconcile(self, partition: int) -> int:
         """Request every missing or outdated vector of a partition; return their number."""
+        if not self._embed.keeps_vectors:
+            return await self._report_unkept(partition)
         requested = 0
+        for ids in batches(self._words.with_status(partition, ("not_applicable",)), REEMBEDDING_PAGE_SIZE):
+            # The deployment has kept no vectors since.
+            due = [memory for memory in self._records(partition, ids) if memory.visibility.searchable]
+            requested += await self._request(due)
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
             due = [memory for memory in self._records(partition, ids) if self._may_embed(memory, partition)]
             requested += await self._request_unkept(due, partition)
@@ -115,6 +123,15 @@ class Reembedding:
             lost = self._lost(partition, suspect, outdated)
             requested += await RestoreVectors(self._embed, partition, self._ctx).run(lost)
         return requested + sum(outdated)
+
+    async def _report_unkept(self, partition: int) -> int:
+        """Report that vectors are not kept of the memories whose records have one, or wait for one."""
+        reported = 0
+        for ids in batches(self._words.with_status(partition, ELIGIBLE_STATUSES), REEMBEDDING_PAGE_SIZE):
+            memories = self._records(partition, ids)
+            await self._publish([unkept_event(memory, self._ctx.clock.now()) for memory in memories], memories)
+            reported += len(memories)
+        return reported
 
     async def _lost(self, partition: int, suspect: set[VectorLocation], requested: list[int]) -> AsyncIterator[Memory]:
         """Yield the memories whose vector is to be made again as it was; request all others, and note their number."""

@@ -164,13 +164,14 @@ def test_totals_have_no_numbers_of_a_user_that_is_seen_in_part() -> None:
 
 async def test_the_state_names_no_topic_and_no_address() -> None:
     wire = FakeWire()
-    lag, service = {"memory.turns": 3}, {"topic_prefix": "memory."}
+    made_with = {"topic_prefix": "memory.", "schemas": ["turn.v1"]}
+    lag, service = {"memory.turns": 3}, {**made_with, "vector_index": "embedded", "spaces": {"d3": "general"}}
     wire.results["health"] = {"modes": {}, "lag": lag, "service": service, "vector_index": "unavailable: 10.0.0.7"}
     async with http_over(MemoryService(wire, boundaries=filled("u1"))) as http:
         shown = (await http.get("/v1/deployment")).json()
     assert shown["lag"] == {"turns": 3}
     assert shown["vector_index"] == "unavailable"
-    assert "service" not in shown
+    assert shown["service"] == {"vector_index": "embedded", "spaces": {"d3": "general"}}
 
 
 async def test_totals_are_told_without_a_service() -> None:

@@ -45,7 +45,7 @@ def test_chosen_version_is_used(tmp_path: Path) -> None:
         ({"understand": "rerank-1"}, "there is no template 'rerank-1'; there are understand-1"),
         (
             {"translate": "understand-1"},
-            "there are no templates for ['translate']; there are some for answer, categorize",
+            "there are no templates for ['translate']; there are some for adjust, answer, categorize",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_version_that_the_name_does_not_have_is_refused(chosen: dict[str, str], 
     [
         ("understand-1.md", OWN, "has the version of one of the project's templates"),
         ("understand.md", OWN, "a template is named <name>-<version>.md"),
-        ("translate-1.md", OWN, "<name> is one of answer, categorize"),
+        ("translate-1.md", OWN, "<name> is one of adjust, answer, categorize"),
         ("understand-8.md", "Describe {{turn}}.", "needs the headings `# System` and `# User`"),
         ("understand-2.md", OWN.replace("{{turn}}", "{{turns}}"), "unknown placeholders ['turns']"),
         ("understand-2.md", OWN.replace("{{turn}}", "{{about}}"), "no placeholder ['turn']"),

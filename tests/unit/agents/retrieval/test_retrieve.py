@@ -209,7 +209,7 @@ async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarnes
     library.store(*facts())
     result, warnings = await library.ask("what is the violin teacher called?")
     assert result.strategy == "lexical"
-    assert warnings == [("degraded", "no vectors yet")]
+    assert warnings == [("degraded", "no vectors")]
     assert result.hits[0].text == FACTS[1]
 
 
@@ -230,7 +230,7 @@ async def test_outage_makes_the_answer_lexical(library: RetrievalHarness, broken
 async def test_vectors_of_another_space_do_not_count(library: RetrievalHarness) -> None:
     elsewhere = Embedding(status="ready", place=VectorLocation(mode="general", space="another"))
     library.store(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
-    assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
+    assert (await library.ask("violin"))[1] == [("degraded", "no vectors")]
 
 
 async def test_vector_without_a_record_is_no_hit(library: RetrievalHarness) -> None:

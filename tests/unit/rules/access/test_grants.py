@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.rules.access.grants import narrow_selector, require_permission
+from agents.rules.access.grants import narrow_selector, permitted_projects, require_permission
 from schemas.failures import Rejected
+from schemas.scope_models import deployed_scope, selector_of
 from schemas.scopes import Scope, Selector
-from schemas.state.policies import Policy
+from schemas.state.policies import Policy, policy_of
+from tests.builders.scopes import AgentScope
 
 POLICY = Policy.model_validate(
     {
@@ -94,3 +96,59 @@ def test_refusal_truncates_the_principal() -> None:
     with pytest.raises(Rejected) as refused:
         require_permission(POLICY, "x" * 100_000, "write", Scope(user_id="u"))
     assert len(refused.value.message) < 300
+
+
+AGENTS = deployed_scope(AgentScope)
+OF_AGENTS = policy_of(AGENTS).model_validate(
+    {
+        "principals": {
+            "one": [{"user_id": "ana", "agent_id": "a1"}],
+            "two": [
+                {"user_id": "ana", "project_id": "p1", "agent_id": "a1"},
+                {"user_id": "ana", "project_id": "p2", "agent_id": "a2"},
+            ],
+        }
+    }
+)
+
+
+def narrowed_to(principal: str, **selected: Any) -> dict[str, Any] | str:
+    """The further fields of the narrowed selector, or the error code."""
+    selector = selector_of(AGENTS).model_validate({"user_id": "ana", "channel": "*", **selected})
+    try:
+        narrowed = narrow_selector(OF_AGENTS, principal, selector)
+    except Rejected as refused:
+        return refused.code
+    return {name: values for name, values in narrowed.fields().items() if name in selected}
+
+
+@pytest.mark.parametrize(
+    ("principal", "selected", "left"),
+    [
+        ("one", {"agent_id": "*"}, {"agent_id": ("a1",)}),
+        ("one", {"agent_id": ["a1", "a2"]}, {"agent_id": ("a1",)}),
+        ("one", {"agent_id": "a2"}, "not_allowed"),
+        ("two", {"project_id": "p1", "agent_id": "a1"}, {"project_id": ("p1",), "agent_id": ("a1",)}),
+        ("two", {"project_id": "p1", "agent_id": "a2"}, "not_allowed"),
+        ("two", {"project_id": "*", "agent_id": "*"}, "not_allowed"),
+    ],
+)
+def test_selector_is_narrowed_to_further_fields_of_grants(
+    principal: str, selected: dict[str, Any], left: dict[str, Any] | str
+) -> None:
+    assert narrowed_to(principal, **selected) == left
+
+
+@pytest.mark.parametrize(("agent", "is_permitted"), [("a1", True), ("a2", False)])
+def test_grant_of_one_agent_is_for_its_scopes_alone(agent: str, *, is_permitted: bool) -> None:
+    scope = AGENTS.model_validate({"user_id": "ana", "agent_id": agent})
+    try:
+        require_permission(OF_AGENTS, "one", "write", scope)
+    except Rejected:
+        assert not is_permitted
+    else:
+        assert is_permitted
+
+
+def test_grant_of_one_agent_is_no_grant_of_whole_projects() -> None:
+    assert permitted_projects(OF_AGENTS, "one", "manage", AGENTS.model_validate({"user_id": "ana"})) == ()

@@ -1,0 +1,64 @@
+"""What says which grants a principal has: a file, or a deployment's own function."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.authorizers import open_grants
+from schemas.failures import Rejected
+from schemas.scopes import Scope
+
+HERE = "tests.unit.schemas.test_authorizers"
+GRANTS: dict[str, list[dict[str, Any]]] = {"ana": [{"user_id": "ana", "may": ["read"]}], "wrong": [{"user": "ana"}]}
+
+
+def grants_of(principal: str) -> Iterable[dict[str, Any]]:
+    """Return the grants of a directory of the deployment."""
+    return GRANTS.get(principal, ())
+
+
+NO_FUNCTION = 1
+
+
+def opened(name: str = "grants_of") -> Any:
+    return open_grants(None, f"{HERE}.{name}", Scope)
+
+
+def test_function_says_which_grants_a_principal_has() -> None:
+    [grant] = opened().of("ana")
+    assert (grant.user_id, grant.may) == (("ana",), ("read",))
+
+
+def test_principal_that_the_function_does_not_know_has_none() -> None:
+    assert opened().of("ben") == ()
+
+
+def test_changed_grants_count_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    grants = opened()
+    monkeypatch.setitem(GRANTS, "ana", [])
+    assert grants.of("ana") == ()
+
+
+def test_function_that_fails_refuses_the_request() -> None:
+    with pytest.raises(Rejected) as refused:
+        opened().of("wrong")
+    assert refused.value.code == "unavailable"
+
+
+def test_without_settings_there_are_no_grants() -> None:
+    assert open_grants(None, None, Scope) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "authorizer", "says"),
+    [
+        (None, "acme.nowhere.grants_of", "MODESTREAM_AUTHORIZER: 'acme.nowhere.grants_of' can't be imported"),
+        (None, f"{HERE}.NO_FUNCTION", "can't be called with a principal"),
+        (Path("policy.json"), f"{HERE}.grants_of", "AUTHORIZATION is set as well"),
+    ],
+)
+def test_settings_that_can_not_be_used_are_refused(file: Path | None, authorizer: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        open_grants(file, authorizer, Scope)
