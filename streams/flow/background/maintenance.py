@@ -6,7 +6,6 @@ has the first partition. A backup runs in a process of its own, and its folder s
 """
 
 import asyncio
-import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from typing import Any
 import structlog
 from pydantic_core import from_json
 
-from schemas.failures import Unavailable
 from schemas.internal.changes import Job
 from schemas.internal.job_history import StoredJob
 from schemas.moments import iso
@@ -71,9 +69,9 @@ class MaintenanceScheduler:
             await asyncio.sleep(min(MAX_CHECK_INTERVAL_S, shortest_s / CHECKS_PER_INTERVAL))
             try:
                 await self.look()
-            except (KeyError, Unavailable, OSError) as problem:
-                # A partition has left, or its index can't be read: the next check covers the rest.
-                log.warning("looking for due maintenance failed", problem=repr(problem))
+            except Exception:
+                # A partition may leave while it is read: the next check covers the rest.
+                log.exception("looking for due maintenance failed")
 
     async def look(self) -> None:
         """Begin what is due, each when the one before has ended."""
@@ -130,9 +128,8 @@ class MaintenanceScheduler:
 
 async def back_up(folder: Path) -> None:
     """Run `modestream backup` in a process of its own. A failed one is logged, and tried again at the next check."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "streams", "backup", str(folder), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=os.environ
-    )
+    command = (sys.executable, "-m", "streams", "backup", "--to", str(folder))
+    process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     try:
         said, problems = await process.communicate()
     except asyncio.CancelledError:
