@@ -30,7 +30,7 @@ class InstalledGrants:
 
 
 def open_grants(file: Path | None, authorizer: str | None, scope: type[Scope]) -> Grants | None:
-    """Return what the settings name; None for neither. Raises OSError, or ValueError with the setting and reason."""
+    """Open the grants of the settings; None without any. Raises OSError, or ValueError with the setting and reason."""
     if authorizer is None:
         if file is None:
             return None

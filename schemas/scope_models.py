@@ -38,7 +38,7 @@ def load_scope(path: object) -> object:
 
 
 def import_path(path: str) -> Any:
-    """Return what a dotted path names. Raises ValueError with the reason."""
+    """Import the object of a dotted path. Raises ValueError with the reason."""
     module, _, name = path.replace(":", ".").rpartition(".")
     if not module:
         raise ValueError(f"{path!r} is not a dotted path such as package.module.Model")
