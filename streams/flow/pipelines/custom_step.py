@@ -50,8 +50,12 @@ class StepUnderWay:
     record_id: str
     asks_model: bool
     made_by: str | None = None
+    is_private: bool = False
+    """It was given, or has found, something private: what it writes is private, too."""
     searches: int = 0
     written: int = 0
+    has_ended: bool = False
+    """Tasks that began within its call have its context for as long as they live."""
 
 
 _under_way: ContextVar[StepUnderWay | None] = ContextVar("custom_step", default=None)
@@ -72,7 +76,8 @@ def writing_nothing() -> Iterator[None]:
 
 def step_under_way() -> StepUnderWay | None:
     """Return the custom step in whose call this code runs, if it does."""
-    return _under_way.get()
+    step = _under_way.get()
+    return None if step is None or step.has_ended else step
 
 
 Searching = Callable[[Mapping[str, Any], str, int, str | Sequence[str] | None], Awaitable[list[Hit]]]
@@ -102,7 +107,10 @@ class StepAccess:
         if self.searching is None:
             raise Unavailable("the worker does not search yet")
         hits = await self.searching(step.scope, query, top_k, mode)
-        return [hit for hit in hits if not (hit.private and step.asks_model)]
+        if step.asks_model:
+            return [hit for hit in hits if not hit.private]
+        step.is_private = step.is_private or any(hit.private for hit in hits)
+        return hits
 
     async def remember(
         self, text: str, *, metadata: Mapping[str, Any] | None = None, role: str = "assistant", mode: str | None = None
@@ -130,14 +138,14 @@ class StepAccess:
             "role": role,
             "content": text,
             "metadata": {**(metadata or {}), MADE_BY: step.step_id},
+            "private": step.is_private,
         }
         await self.publishing(fields if mode is None else {**fields, "mode": mode}, step.step_id)
         return turn_id
 
 
 def _of_step() -> StepUnderWay:
-    step = _under_way.get()
-    if step is None:
+    if (step := step_under_way()) is None:
         raise RuntimeError("only for the record that a step handles, in its coroutine")
     return step
 
@@ -161,7 +169,9 @@ class RunnableStep:
         asks_model = "language_model" in self.contract.capabilities
         if asks_model and is_private(state):
             return
-        token = _under_way.set(_about(state, self.contract.step_id, asks_model=asks_model))
+        about = _about(state, self.contract.step_id, asks_model=asks_model)
+        about.is_private = is_private(state)
+        token = _under_way.set(about)
         try:
             with run_timer.step(self.contract.step_id):
                 state[produces] = product_of(await self._returned(state), produces, state)
@@ -173,6 +183,7 @@ class RunnableStep:
             log.warning("custom step failed", step=self.contract.step_id, problem=type(problem).__name__)
             state.setdefault("warnings", []).append(self._warning_of(problem, produces))
         finally:
+            about.has_ended = True
             _under_way.reset(token)
 
     async def _returned(self, state: State) -> Any:

@@ -51,6 +51,13 @@ async def test_step_writes_a_turn_once_and_none_because_of_its_own(pipeline: InM
     assert pipeline.memory("Echo: Hello.").metadata == {"made_by": "memorize.echo"}
 
 
+async def test_what_is_written_because_of_a_private_turn_is_private(pipeline: InMemoryPipeline) -> None:
+    await edit(pipeline, insert("memorize.echo", INGEST, "Echoes"))
+    await said(pipeline, "My PIN is 7.", private=True)
+    await pipeline.topics.settled()
+    assert pipeline.memory("Echo: My PIN is 7.").visibility.private
+
+
 async def test_writing_step_needs_a_grant_where_the_deployment_has_a_policy(tmp_path: Path) -> None:
     grants = {"writer": [{"user_id": "*"}], "operator": [{"user_id": "*", "may": ["operate"]}]}
     policy = PolicyFile(Policy.model_validate({"principals": grants}))
