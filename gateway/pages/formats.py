@@ -161,24 +161,24 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 
 TYPES = {
     "": "Turns and summaries",
-    "items": "Everything extracted",
-    "episodic": "episodic: turns",
-    "semantic": "semantic: facts, preferences, decisions",
-    "procedural": "procedural: how things are done",
-    "document": "document: parts of resources",
-    "state_object": "state_object: goals, errors, questions",
-    "working": "working: in a conversation's window",
+    "items": "Facts of all kinds",
+    "episodic": "turns",
+    "semantic": "facts, preferences, decisions",
+    "procedural": "how things are done",
+    "document": "parts of files",
+    "state_object": "goals, errors, open questions",
+    "working": "latest turns of conversations",
 }
 """Choices of the filter by type."""
 
 ROLES = ("user", "assistant", "system", "tool")
 
 EMBEDDING_STATUSES = {
-    "ready": "ready: found by meaning",
-    "pending": "pending: found by words until embedded",
-    "stale": "stale: of an earlier text or embedder",
+    "ready": "embedded",
+    "pending": "not embedded yet",
+    "stale": "to be embedded again",
     "failed": "failed: found by words only",
-    "not_applicable": "not applicable: hidden from searches",
+    "not_applicable": "hidden from searches",
 }
 
 MODE_SOURCES = {
@@ -211,12 +211,12 @@ SURE_FROM = 0.7
 
 
 def kind_of(memory: Mapping[str, Any]) -> str:
-    """Return what a record is: a turn, what was extracted from turns, or a summary."""
+    """Return what a record is: a turn, the kind of fact that was found in turns, or a summary."""
     origin = memory.get("origin", "said")
     if origin == "distilled":
         return "Summary"
     if origin == "extracted":
-        return f"Extracted {str(memory.get('kind') or memory['type']).replace('_', ' ')}"
+        return sentence(str(memory.get("kind") or memory["type"]).replace("_", " "))
     return "Turn"
 
 

@@ -32,7 +32,8 @@ SETTLED_MS = 800
 OF_USER = f"user={DEMO_USER_ID}"
 
 PAGES = {
-    "overview": "/admin?everyone=1",
+    "overview": "/admin/users",
+    "start": "/admin/start?everyone=1",
     "user": f"/admin?{OF_USER}",
     "memories": f"/admin/memories?{OF_USER}",
     "conversations": f"/admin/conversations?{OF_USER}",
@@ -45,13 +46,16 @@ PAGES = {
     "consolidations": f"/admin/consolidations?{OF_USER}",
     "dead-letters": "/admin/dead-letters",
     "runs": f"/admin/runs?{OF_USER}",
+    "health": f"/admin/health?{OF_USER}",
+    "pipelines": f"/admin/pipelines?{OF_USER}",
+    "add": f"/admin/add?{OF_USER}",
 }
 """Addresses by the name of the picture."""
 
 FOLLOWED = (
-    ("memory", "memories", "main td a"),
+    ("memory", "memories", "main .says a"),
     ("conversation", "conversations", "main tbody a"),
-    ("run", "runs", "main tbody a"),
+    ("run", "runs", "main tbody td:nth-child(2) a"),
 )
 """Further pictures: each is where the first of these links of a page leads."""
 

@@ -30,7 +30,7 @@ DECAYING_TYPES = (
 
 PROMPTED_STEPS = (
     ("understand", "understanding a turn"),
-    ("distil", "distilling memories"),
+    ("distil", "summarizing turns"),
     ("categorize", "choosing and describing categories"),
 )
 
