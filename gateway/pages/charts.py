@@ -1,6 +1,5 @@
 """Numbers as bars: positions and widths for SVG, which needs no styles. Pure."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
@@ -77,19 +76,6 @@ def chart_of(unit: Unit, counts: Mapping[str, int]) -> Chart:
     return Chart(unit, tuple(bars), peak, sum(numbers))
 
 
-def by_period(days: Mapping[str, int]) -> tuple[Unit, Mapping[str, int]]:
-    """Sum up days in the finest unit of which `MAX_PERIODS` cover all."""
-    counts = {date.fromisoformat(day): number for day, number in days.items()}
-    if not counts:
-        return "day", {}
-    span = (max(counts) - min(counts)).days + 1
-    unit: Unit = "day" if span <= MAX_PERIODS else "week" if span // 7 + 2 <= MAX_PERIODS else "month"
-    summed: Counter[str] = Counter()
-    for day, number in counts.items():
-        summed[_first_of(unit, day).isoformat()] += number
-    return unit, summed
-
-
 def signed_bars(values: Mapping[str, float]) -> list[RowBar]:
     """Return a bar for each value: positive ones right of the middle, negative ones left.
 
@@ -123,10 +109,3 @@ def _next(unit: Unit, day: date) -> date:
     if unit == "month":
         return date(day.year + day.month // 12, day.month % 12 + 1, 1)
     return day + timedelta(days=1 if unit == "day" else 7)
-
-
-def _first_of(unit: Unit, day: date) -> date:
-    if unit == "month":
-        return day.replace(day=1)
-    # The first day of the calendar, 1 January of year 1, is a Monday: no week begins before it.
-    return day if unit == "day" else day - timedelta(days=day.weekday())

@@ -6,7 +6,7 @@ Enters: the records of that topic, tombstones included. Guaranteed: bounded memo
 import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
@@ -41,7 +41,6 @@ class Boundaries:
         self._totals: Counter[str] = Counter()
         self._modes: Counter[str] = Counter()
         self._not_listed: set[int] = set()
-        self._first_days: Counter[str] = Counter()
         self._changed = asyncio.Event()
         self.version = 0
         """Version number, incremented by every change."""
@@ -80,10 +79,6 @@ class Boundaries:
             {"not_listed": len(self._not_listed)} if self._not_listed else {}
         )
 
-    def first_days(self) -> Mapping[str, int]:
-        """Return how many users have their first memory on each day, such as `2026-03-01`."""
-        return self._first_days
-
     async def changed_since(self, version: int) -> None:
         """Return once the version has changed."""
         while self.version == version:
@@ -112,11 +107,6 @@ class Boundaries:
 
     def _count_all(self, boundary: Json, sign: int) -> None:
         _count(boundary, sign, self._totals, self._modes)
-        if boundary.get("first"):
-            day = str(boundary["first"])[:10]
-            self._first_days[day] += sign
-            if not self._first_days[day]:
-                del self._first_days[day]
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()

@@ -5,7 +5,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice, product, takewhile
@@ -82,14 +82,6 @@ class Users:
         """Return totals over the users that the caller may see; a partly visible one counts only as a boundary."""
         named = granted_users(caller, self.boundaries)
         return self.boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
-
-    def first_days(self, caller: Caller) -> Mapping[str, int]:
-        """Return how many users, of those wholly visible to the caller, have their first memory on each day."""
-        named = granted_users(caller, self.boundaries)
-        if named is None:
-            return self.boundaries.first_days()
-        whole = self._whole_of(caller, named)
-        return Counter(str(boundary["first"])[:10] for boundary in whole if boundary.get("first"))
 
     def _whole_of(self, caller: Caller, users: Iterable[str]) -> Sequence[Json]:
         boundaries = map(self.boundaries.user, users)

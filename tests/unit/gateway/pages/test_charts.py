@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.pages.charts import HEIGHT, MAX_PERIODS, WIDTH, by_period, chart_of
+from gateway.pages.charts import HEIGHT, MAX_PERIODS, WIDTH, chart_of
 
 
 def test_gaps_are_empty_bars() -> None:
@@ -26,13 +26,3 @@ def test_bars_are_bounded_and_within_the_picture() -> None:
     assert len(chart.bars) == MAX_PERIODS
     assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in chart.bars)
     assert chart_of("day", {}).bars == ()
-
-
-def test_days_are_summed_up_by_the_finest_unit_that_fits() -> None:
-    assert by_period({}) == ("day", {})
-    assert by_period({"2026-03-01": 1, "2026-03-02": 2}) == ("day", {"2026-03-01": 1, "2026-03-02": 2})
-    assert by_period({"2026-03-01": 1, "2026-02-23": 2, "2026-09-01": 1}) == (
-        "week",
-        {"2026-02-23": 3, "2026-08-31": 1},
-    )
-    assert by_period({"2016-03-05": 1, "2026-03-09": 1})[0] == "month"
