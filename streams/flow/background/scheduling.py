@@ -10,12 +10,16 @@ from datetime import timedelta
 import orjson
 import structlog
 
+from agents.rules.access.grants import PRINCIPAL_HEADER
 from agents.rules.consolidation.distillation import ScopeTurns, is_consolidation_due
 from schemas.messages.records import Outgoing
+from schemas.state.policies import OPERATOR
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 
 log = structlog.get_logger()
+
+AS_OPERATOR = ((PRINCIPAL_HEADER, OPERATOR.encode()),)
 
 YIELD_EVERY = 200
 """Records between two pauses for the event loop."""
@@ -54,7 +58,7 @@ class ConsolidationScheduler:
             runs = self._ctx.consolidations.get(partition, turns.scope)
             if is_consolidation_due(turns, runs, self._ctx.clock.now(), self._every):
                 value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
-                out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value)
+                out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value, AS_OPERATOR)
                 await (await self._ctx.publisher.send(out))
                 await self._until_over(partition, turns)
 

@@ -45,6 +45,13 @@ async def test_scope_is_not_consolidated_more_often_than_is_set(pipeline: InMemo
     assert await count_triggers(pipeline) == 2
 
 
+async def test_trigger_names_the_operator_as_its_principal(pipeline: InMemoryPipeline) -> None:
+    await remember_turns(pipeline, 4)
+    await count_triggers(pipeline)
+    [trigger] = pipeline.topics.records(pipeline.names.consolidate)
+    assert trigger.header("principal") == b"operator"
+
+
 async def test_scheduler_publishes_triggers(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, 4)
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "unused"))
