@@ -291,6 +291,7 @@ def build_app(
         feed=feed,
         begin_events=feeds.begin_events,
         runs=feeds.runs,
+        receipts=feeds.receipts,
         dead_letters=DeadLetters(letters, dead_letters),
         exports=settings.gateway_imports,
     )

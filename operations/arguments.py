@@ -15,6 +15,7 @@ from operations.deployment import NoDeployment, Selection
 from operations.imports import ImportOptions, import_chats
 from operations.jobs import COMMANDS, JobOptions, run_jobs, show_health
 from operations.migrate import MigrateOptions, migrate
+from operations.receipts import verify_receipts
 from operations.switch import NotSwitched
 from operations.verify import verify
 from schemas.failures import Unavailable
@@ -41,6 +42,7 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         _add_model_change(parser)
     if name == "verify":
         parser.add_argument("--fix", action="store_true", help="repair where possible")
+        parser.add_argument("--receipts", action="store_true", help="only whether what was forgotten is erased in time")
     if name == "migrate":
         _add_migration(parser)
     if name == "import":
@@ -81,6 +83,8 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
         case "health":
             running = show_health(_selection(options), options.mode, settings)
         case "verify":
+            if options.receipts:
+                return verify_receipts(None if options.all else options.user, settings)
             running = verify(_selection(options), settings, fix=options.fix)
         case "change-model":
             change = ModelChange(options.mode, options.to, options.project, options.user_timeout)

@@ -7,7 +7,7 @@ from agents.categories.categorize import Categorize
 from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
-from agents.commands.jobs_and_runs import ShowJob, ShowRuns
+from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
@@ -55,6 +55,7 @@ class PartitionAgents:
     consolidate: Consolidate
     show_job: ShowJob
     show_runs: ShowRuns
+    show_contexts: ShowContexts
 
     @property
     def retrieval(self) -> RetrievalAgents:

@@ -66,7 +66,8 @@ class LogRetention:
         if self.erased_s is None:
             return {}
         if topic in (topics.retrieve, topics.replies):
-            return {"retention.ms": str(min(REQUEST_RETENTION_MS, round(self.erased_s / 2 * 1000)))}
+            kept_ms = min(REQUEST_RETENTION_MS, round(self.erased_s / 2 * 1000))
+            return {"retention.ms": str(kept_ms), "segment.ms": _segment_ms(self.erased_s)}
         return {} if topic in topics.kept_whole() else self.changelog_settings()
 
     def changelog_settings(self) -> Mapping[str, str]:

@@ -183,6 +183,12 @@ class Settings(BaseSettings):
     runs_kept_hours: float = Field(default=168.0, gt=0)
     """Hours that run records stay in Kafka."""
 
+    context_log: Literal["off", "ids"] = "off"
+    """Log what contexts and answers were based on, by ids, on the topic `contexts`."""
+
+    context_log_hours: float = Field(default=720.0, gt=0)
+    """Hours that these records stay in Kafka."""
+
     scope_model: DeployedScope = Scope
     """The scope model: dotted path of a Pydantic model, see `docs/operations.md`. It can't be changed later."""
 

@@ -3,17 +3,19 @@
 So an agent finds its table shard, and a reader its writer, in its own process.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from streams.settings import Settings
 
 REQUEST_RETENTION_MS = 24 * 3600 * 1000
 
-RUNS_KEPT_HOURS = 168.0
-"""Default of the setting with that name: a week."""
+KEPT_HOURS = {"runs": 168.0, "contexts": 720.0}
+"""Defaults of the settings `RUNS_KEPT_HOURS`, a week, and `CONTEXT_LOG_HOURS`, a month, by topic."""
 
 SEGMENTS_KEPT = 8
-"""Segments of run records within their retention time: what is too old is on the disk for an eighth more."""
+"""Segments of run records, and of contexts, within their retention time: what is too old is on the disk for an eighth
+more."""
 
 MIN_SEGMENT_MS = 60_000
 
@@ -64,6 +66,8 @@ class Topics:
     pipelines: str
     runs: str
     archive: str
+    contexts: str
+    receipts: str
 
     def all(self) -> list[str]:
         """Return every name."""
@@ -71,12 +75,14 @@ class Topics:
 
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
-        told = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines, self.runs)
-        return [name for name in self.all() if name not in (*told, self.archive)]
+        told = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines, self.archive)
+        return [name for name in self.all() if name not in (*told, self.runs, self.contexts, self.receipts)]
 
     def kept_whole(self) -> frozenset[str]:
         """Return the names of the topics of which nothing is compacted, or of which no record has a user's text."""
-        return frozenset({self.commands, self.consolidate, self.dead_letters, self.service, self.pipelines, self.runs})
+        inputs = {self.commands, self.consolidate}
+        without_texts = {self.service, self.pipelines, self.runs, self.contexts, self.receipts}
+        return frozenset({*inputs, self.dead_letters, *without_texts})
 
     def internal_events(self) -> frozenset[str]:
         """Return the names of the topics with events of workers for workers."""
@@ -103,7 +109,7 @@ def topics_with_prefix(prefix: str) -> Topics:
     return Topics(**{field.name: prefix + field.name.replace("_", "-") for field in fields(Topics)})
 
 
-def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_HOURS) -> dict[str, str]:
+def topic_config(topics: Topics, topic: str, kept_hours: Mapping[str, float] = KEPT_HOURS) -> dict[str, str]:
     """Return Kafka's settings of a topic. Only requests, replies and run records have a retention time.
 
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
@@ -112,12 +118,13 @@ def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_
     if topic == topics.service:
         # A few small records, which any client can read: of those in other languages few bring zstd.
         return {**CHANGELOG, "compression.type": "uncompressed"}
-    if topic in (topics.boundaries, topics.pipelines, topics.archive):
+    if topic in (topics.boundaries, topics.pipelines, topics.archive, topics.receipts):
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)
-    if topic == topics.runs:
-        return _runs_config(round(runs_kept_hours * 3600 * 1000))
+    for name, hours in kept_hours.items():
+        if topic == getattr(topics, name):
+            return _kept_config(round(hours * 3600 * 1000))
     return {
         # The timestamp of a question is one of the things by which it is known again.
         **({} if topic in inputs or topic == topics.asked else OWN_TIMESTAMPS),
@@ -128,13 +135,16 @@ def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_
     }
 
 
-def topic_configs(topics: Topics, runs_kept_hours: float) -> dict[str, dict[str, str]]:
+def topic_configs(topics: Topics, kept_hours: Mapping[str, float]) -> dict[str, dict[str, str]]:
     """Return Kafka's settings of all topics by name."""
-    return {name: topic_config(topics, name, runs_kept_hours) for name in topics.all()}
+    return {name: topic_config(topics, name, kept_hours) for name in topics.all()}
 
 
-def _runs_config(kept_ms: int) -> dict[str, str]:
-    """Return Kafka's settings of run records: whole segments are deleted, so these are shorter than the retention."""
+def _kept_config(kept_ms: int) -> dict[str, str]:
+    """Return Kafka's settings of records with a retention time of their own.
+
+    Whole segments are deleted, so these are shorter than the retention.
+    """
     return {
         **OWN_TIMESTAMPS,
         "cleanup.policy": "delete",
@@ -155,7 +165,13 @@ def repaired_settings(topics: Topics, topic: str) -> tuple[str, ...]:
     """Return the settings of a topic of its own that a worker corrects; how long runs are kept is one of its own."""
     if topic == topics.service:
         return (*REPAIRED_SETTINGS, "compression.type")
-    return (*REPAIRED_SETTINGS, *RETENTION_SETTINGS) if topic == topics.runs else REPAIRED_SETTINGS
+    has_retention = topic in (topics.runs, topics.contexts)
+    return (*REPAIRED_SETTINGS, *RETENTION_SETTINGS) if has_retention else REPAIRED_SETTINGS
+
+
+def kept_hours(settings: Settings) -> Mapping[str, float]:
+    """Return how long records are kept that have a time of their own, by topic."""
+    return {"runs": settings.runs_kept_hours, "contexts": settings.context_log_hours}
 
 
 def group_id(settings: Settings) -> str:

@@ -51,13 +51,14 @@ from streams.flow.requests.channel import Channel, Handler, HandlerResult, Reply
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.job_recorder import JobRecorder, consolidation_job, requested_job, running_job
 from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.steps.after_forgetting import AfterForgetting
+from streams.flow.steps.after_forgetting import AfterForgetting, ForgetReceipts
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.answer_with_model import AnswerWithModel
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
+from streams.flow.steps.log_context import context_record
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
@@ -139,6 +140,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         turns_log=ctx.turns_log,
         on_changed=hooks.on_changed,
         after_forgetting=AfterForgetting.of(ctx),
+        receipts=ForgetReceipts(ctx.receipts, topics.receipts, ctx.clock, ctx.erased_within),
         draw_map_at=draw_map_at,
     )
     events = RememberEvents(
@@ -175,6 +177,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         topics.asked,
         own_writes,
         meters,
+        partial(context_record, topics.contexts, ctx.pipelines.in_force) if ctx.logs_contexts else None,
     )
     taken = None if ctx.turns_log is None else TakenTurns(ctx.turns_log, ctx.progress)
     answers = AnswerWithModel(lambda partition: agents.at(partition).answer, queries.context, taken, ctx)

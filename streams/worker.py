@@ -19,7 +19,7 @@ from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.model_loading import RecordedModels
 from streams.adapters.kafka.admin import hosts_of_members
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor
-from streams.adapters.kafka.logs import KafkaBoundaryLog, KafkaPipelineLog
+from streams.adapters.kafka.logs import KafkaBoundaryLog, KafkaForgottenLogs, KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.topic_maintenance import MoveAddedPartitions, PruneEvents, WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
@@ -55,6 +55,7 @@ from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.maintenance import MaintenanceScheduler, backup_status
+from streams.flow.background.receipts import CheckReceipts
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.pipelines.history import PipelineHistory
@@ -279,6 +280,9 @@ class WorkerParts:
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
         runs += [self.spaces.run(), copies_of(self.app).run(), self.boundaries.run()]
         runs.append(self.pipeline_log.run(self.pipelines.history.take))
+        logs = KafkaForgottenLogs(self.settings, self.app.tables.changelog_topics)
+        erases_logs = self.retention.erased_s is not None
+        runs.append(CheckReceipts(self.ctx.receipts, self.indexes, logs, self.ctx, erases_logs=erases_logs).run())
         runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.app.tables.changelog_topics)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())

@@ -192,24 +192,22 @@ class HandleCommands:
         The modes and defaults of a user go at once. What is declared for a project is the user's, and stays with it.
         """
         wanted, scope = parse_arguments(Forget, command), command.scope
+        whole: Literal["user", "project"] | None = "user" if wanted.user else "project" if wanted.project else None
         if wanted.user:
             command.require_all_projects()
+        if wanted.user and not wanted.dry_run:
             # Written also where nothing was declared: earlier turns may still arrive.
             self._modes.put(scope.boundary, ModeDeclarations(forgotten_turns=command.turns_before))
-        result: ResultBody = {"forgotten": 0}
-        if wanted.user or wanted.project:
-            for clear in before:
-                clear(command, offset)
-            whole: Literal["user", "project"] = "user" if wanted.user else "project"
-            return CommandResult(result, Change(scope=scope, action="forget", whole=whole, result=result))
-        if wanted.conversation_id is not None and wanted.turn_id is None:
-            conversation = wanted.conversation_id
-            return CommandResult(
-                result, Change(scope=scope, action="forget", conversation_id=conversation, result=result)
-            )
-        turn_memory_id = derive_memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
-        memory_id = wanted.memory_id or turn_memory_id
-        return CommandResult(result, Change(scope=scope, action="forget", memory_id=memory_id, result=result))
+        for clear in before if whole and not wanted.dry_run else ():
+            clear(command, offset)
+        result: ResultBody = {} if wanted.dry_run else {"forgotten": 0}
+        forget = Change(scope=scope, action="preview" if wanted.dry_run else "forget", result=result)
+        if wanted.turn_id is not None:
+            memory_id = derive_memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id)
+            return CommandResult(result, forget.model_copy(update={"memory_id": memory_id}))
+        names = ("memory_id", "conversation_id", "filters", "since", "until")
+        selected = {name: getattr(wanted, name) for name in names} | {"whole": whole}
+        return CommandResult(result, forget.model_copy(update=selected))
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
         """Start a job, over the scope alone or over all projects."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from modestream_client.hits import Hit
 from modestream_client.results import AssembleResult, ContextDiagnostics
+from pydantic import Field
 
 from agents.context.packing import PromptPacker, PromptSource
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, query_coverage, scope_filter
@@ -24,6 +25,7 @@ from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Intentions, Memories
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
+from agents.rules.context.packing import ContextPacker
 from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import is_contradicted
@@ -42,6 +44,8 @@ from schemas.messages.assemble import (
     text_digest,
 )
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.models.vectors import MemoryFilter
+from schemas.moments import milliseconds_of
 from schemas.scopes import scope_of_user
 from schemas.state.intention import SETTABLE_PARTS
 from schemas.state.interaction import Interaction
@@ -86,6 +90,24 @@ class ContextLimits(NamedTuple):
     max_budget_tokens: int = MAX_BUDGET_TOKENS
 
 
+class ShownReference(NamedTuple):
+    """A memory in a context. `score` is that of its hit, `offset` that of its record if it is a turn."""
+
+    memory_id: str
+    version: int
+    section: str
+    score: float | None
+    tokens: int
+    offset: int | None
+
+
+class AssembledContext(AssembleResult):
+    """A context, and what else a log says of it; a reply has the former alone."""
+
+    shown: tuple[ShownReference, ...] = Field(default=(), exclude=True)
+    modes: tuple[str, ...] = Field(default=(), exclude=True)
+
+
 class Assemble:
     """Assemble requests in, contexts out. Writes nothing."""
 
@@ -118,7 +140,7 @@ class Assemble:
         self._taxonomy = taxonomy
         self._stability = stability
 
-    async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
+    async def answer(self, request: AssembleRequest) -> tuple[AssembledContext, Warnings]:
         """Assemble a context.
 
         Raises Rejected `unknown_mode`, or `invalid_value` if the request's own texts exceed the budget, or the budget
@@ -134,6 +156,7 @@ class Assemble:
             mode=request.mode,
             conversation_id=request.conversation_id,
             filters=request.filters,
+            as_of=request.as_of,
         )
         # A context may take more hits than one request may ask for.
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
@@ -156,7 +179,7 @@ class Assemble:
         table = self._taxonomy.modes[mode]
         await _fill(packer, table, snapshot)
         prompt, content = await packer.prompt(), packer.content
-        result = AssembleResult(
+        result = AssembledContext(
             messages=prompt.messages,
             references=prompt.references,
             sections=content.sections(),
@@ -167,7 +190,9 @@ class Assemble:
             dropped=sorted(content.dropped, key=snapshot.age_of),
             sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
             breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
-            context_id=str(uuid.uuid4()),
+            context_id=_context_id(now),
+            shown=_shown(prompt.references, content, evidence),
+            modes=tuple(state["modes"]),
             diagnostics=ContextDiagnostics(
                 kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against)),
                 taxonomy_version=self._taxonomy.version,
@@ -199,7 +224,7 @@ class Assemble:
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
             passages=passages,
-            changed_at=ChangedValues(self._words, self._memories).changed_at,
+            changed_at=ChangedValues(self._words, self._memories, scope_filter(request)).changed_at,
             intention=self._intention_of_user(request),
         )
 
@@ -214,6 +239,8 @@ class Assemble:
         shown: dict[str, list[str]] = {}
         for part in SETTABLE_PARTS:
             for entry in intention.open_entries(part):
+                if request.as_of is not None and entry.at > request.as_of:
+                    continue
                 room -= len(entry.text.encode())
                 if room >= 0:
                     shown.setdefault(part, []).append(entry.text)
@@ -245,6 +272,33 @@ class Assemble:
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
             return interaction_by_intent(request.query, self._taxonomy), [("degraded", message), *fallback]
+
+
+def _context_id(now: datetime) -> str:
+    """Return a UUIDv7: its time says where in a log to look for it."""
+    random = uuid.uuid4().int
+    # The variant, and the bits below it, are those of a UUIDv4.
+    value = milliseconds_of(now) << 80 | 7 << 76 | (random >> 64 & 0xFFF) << 64 | random & ((1 << 64) - 1)
+    return str(uuid.UUID(int=value))
+
+
+def _shown(
+    references: Sequence[str], content: ContextPacker, scores: Mapping[str, float]
+) -> tuple[ShownReference, ...]:
+    section_of = {memory_id: section for section, ids in content.sections().items() for memory_id in ids}
+    entries = ((memory_id, content.kept(memory_id)) for memory_id in references)
+    return tuple(
+        ShownReference(
+            memory_id,
+            entry.memory.version,
+            section_of[memory_id],
+            scores.get(memory_id),
+            entry.tokens,
+            entry.memory.latest if entry.memory.origin == "said" else None,
+        )
+        for memory_id, entry in entries
+        if entry is not None
+    )
 
 
 async def _fill(packer: PromptPacker, table: ModeTable, snapshot: ContextSnapshot) -> None:
@@ -282,9 +336,10 @@ def _unknown_pins(unknown: Sequence[str]) -> Warnings:
 class ChangedValues:
     """Turns in, the times of the statements that replaced theirs out."""
 
-    def __init__(self, words: LexicalIndex, memories: Memories) -> None:
+    def __init__(self, words: LexicalIndex, memories: Memories, where: MemoryFilter) -> None:
         self._words = words
         self._memories = memories
+        self._where = where
 
     def changed_at(self, turn: Memory) -> datetime | None:
         """Return the time of the first statement that replaced one of this turn; None if all of it holds.
@@ -292,10 +347,11 @@ class ChangedValues:
         A statement that is private, or that no search finds, says nothing about a turn that is neither.
         """
         items, times = self._words.memory_columns(item_index_name(turn.boundary)), []
+        superseded = items.superseded(self._where)
         for item_id in turn.items:
             number = items.number_of.get(item_id)
             # Most items are current: their records need not be read.
-            if number is None or not items.columns.superseded[number]:
+            if number is None or not superseded[number]:
                 continue
             item = self._memories.get(item_id)
             if item is None or item.item is None or item.superseded_by is None or not is_contradicted(item):

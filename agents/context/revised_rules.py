@@ -166,8 +166,8 @@ class RevisedRules:
         """Yield the turns with outdated items, by number, with the labels of their other sentences."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         # The latest visible items about current state that no longer hold.
-        columns = self._words.memory_columns(item_index_name(where.boundary)).columns
-        mask = columns.superseded & ((columns.labels & CURRENT_STATE_LABELS.value) != 0)
+        indexed = self._words.memory_columns(item_index_name(where.boundary))
+        mask = indexed.superseded(where) & ((indexed.columns.labels & CURRENT_STATE_LABELS.value) != 0)
         for item in filter(is_contradicted, self._latest(mask, where, MAX_OUTDATED_ITEMS)):
             for memory_id in _source_ids(item):
                 items_by_turn[memory_id].append(item)
@@ -220,8 +220,8 @@ class RevisedRules:
         self, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
     ) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns that a model has read, by number, with the labels of their items' kinds."""
-        columns = self._words.memory_columns(item_index_name(where.boundary)).columns
-        mask = ~columns.superseded & ((columns.labels & STICKY_LABELS.value) != 0)
+        indexed = self._words.memory_columns(item_index_name(where.boundary))
+        mask = ~indexed.superseded(where) & ((indexed.columns.labels & STICKY_LABELS.value) != 0)
         for item in self._latest(mask, where, MAX_MODEL_RULE_ITEMS):
             label = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
             if label is None:

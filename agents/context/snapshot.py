@@ -26,6 +26,7 @@ from agents.rules.index.memory_columns import estimate_turns, filtered_reader, l
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
+from schemas.moments import milliseconds_of
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.memories import Memory, item_index_name
@@ -71,7 +72,7 @@ class CategorySummaries:
 
         `for_model`: a capsule shows nothing of private memories.
         """
-        matching_memory = filtered_reader(self._memories.get, self._words.memory_columns, where.filters)
+        matching_memory = filtered_reader(self._memories.get, self._words.memory_columns, where)
 
         # A summary shows nothing of modes that the filter excludes.
         def read(memory_id: str) -> Memory | None:
@@ -116,7 +117,8 @@ class ContextReadings(NamedTuple):
 
 def scope_filter(request: AssembleRequest) -> MemoryFilter:
     """Return the filter for the scope of a request, over all modes, without its `filters`."""
-    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
+    as_of_ms = None if request.as_of is None else milliseconds_of(request.as_of)
+    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields(), as_of_ms=as_of_ms)
 
 
 class SnapshotReader:

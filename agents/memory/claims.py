@@ -32,7 +32,7 @@ class ResolveClaims:
     def resolve(self, before: Memory | None, after: Memory) -> tuple[Memory, list[Memory]]:
         """Return the item with its successor, and the other items that were changed by it."""
         claims, changed = self._update_claims(before, after)
-        return self._with_successor(after, claims), changed
+        return self._with_successor(after, claims, after), changed
 
     def withdraw(self, item: Memory) -> list[Memory]:
         """Withdraw a removed item's claims; return the items that were changed by it."""
@@ -58,7 +58,7 @@ class ResolveClaims:
                 ),
             )
         )
-        changed = [item for other in others if (item := self._write_successor(other, now)) is not None]
+        changed = [item for other in others if (item := self._write_successor(other, now, after)) is not None]
         for key, claim in now.items():
             if claim != before_by_key[key]:
                 self._claims.put(key, claim)
@@ -69,15 +69,21 @@ class ResolveClaims:
         turns = (self._memories.get(turn_id) for turn_id in turns_of_replaced(item))
         return [memory_id for turn in turns if turn is not None for memory_id in turn.items]
 
-    def _write_successor(self, memory_id: str, now: Mapping[str, Claim]) -> Memory | None:
+    def _write_successor(self, memory_id: str, now: Mapping[str, Claim], written: Memory | None) -> Memory | None:
         """Write an item with its successor; return it if the successor has changed."""
         item = self._memories.get(memory_id)
-        updated = None if item is None else self._with_successor(item, now)
+        updated = None if item is None else self._with_successor(item, now, written)
         if updated is None or updated == item:
             return None
         self._write(updated)
         return updated
 
-    def _with_successor(self, item: Memory, now: Mapping[str, Claim]) -> Memory:
+    def _with_successor(self, item: Memory, now: Mapping[str, Claim], written: Memory | None) -> Memory:
+        """`written` is the item that the caller is about to write."""
         claims = {key: now[key] if key in now else self._claims.get(key) for key in keys_of_successor(item)}
-        return apply_successor(item, successor(item, claims))
+        after = successor(item, claims)
+        if after is None:
+            return apply_successor(item, None)
+        is_written = written is not None and written.memory_id == after.memory_id
+        replacing = written if is_written else self._memories.get(after.memory_id)
+        return apply_successor(item, after, replacing.accepted_at if replacing else None)

@@ -24,6 +24,7 @@ from agents.rules.memory.visibility import (
     list_ids,
     list_ids_in_mode,
     list_ids_in_scope,
+    list_matching_turns,
     list_superseded_ids,
 )
 from schemas.internal.changes import Change
@@ -61,6 +62,30 @@ class ForgetMemories:
         yield from self._forget(selected, selected)
         yield from self._forget_moved_items(moved_items, change)
 
+    def preview(self, change: Change) -> Iterator[Memory | None]:
+        """Yield what forgetting would remove, the selected memories first; None as a place to pause."""
+        selected: dict[str, Memory] = {}
+        for memory in self._read(list(self._selected(change))):
+            if memory is not None and is_affected(memory, change):
+                selected[memory.memory_id] = memory
+                yield memory
+            yield None
+        removed = set(selected)
+        for memory in selected.values():
+            for derived in self._would_follow(memory, selected):
+                if derived.memory_id not in removed:
+                    removed.add(derived.memory_id)
+                    yield derived
+            yield None
+
+    def _would_follow(self, memory: Memory, selected: Collection[str]) -> Iterator[Memory]:
+        """Yield what is derived from a memory, and nothing but it and others that are selected."""
+        yield from self._distilled_from(memory)
+        for item in filter(None, self._read(memory.items)):
+            if item.item is not None and all(support.memory_id in selected for support in item.item.supports):
+                yield item
+        yield from (replaced for replaced in self._superseded_by(memory) if replaced.origin == "extracted")
+
     def _selected(self, change: Change) -> Iterable[str]:
         """Return the candidate ids: a snapshot, because the writes change the columns."""
         if change.memory_id is not None:
@@ -72,6 +97,8 @@ class ForgetMemories:
         scope = change.scope.model_dump()
         if change.conversation_id is not None:
             return self._conversation(change.conversation_id, list_conversations(columns, scope))
+        if change.filters is not None:
+            return list_matching_turns(columns, change)
         if change.whole is not None:
             return list_ids(columns) if change.whole == "user" else list_ids_in_scope(columns, scope)
         return list_ids_in_mode(columns, change.mode)

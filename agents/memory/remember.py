@@ -218,6 +218,10 @@ class Remember:
         for memory in affected_memories(change, self._memories, self._words):
             yield self._step(memory, change)
 
+    def preview(self, change: Change) -> Iterator[Memory | None]:
+        """Yield the memories that forgetting would remove; None as a place to pause."""
+        return self._forget.preview(change)
+
     def _step(self, memory: Memory, change: Change) -> WriteStep:
         apply = self._visibility.apply if change.action in ("filter", "stale") else self._move.apply
         return apply(memory, change)

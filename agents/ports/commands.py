@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
 from schemas.messages.commands import Command
+from schemas.messages.contexts import Rating
 from schemas.messages.decoding import drop_nulls, to_rejected
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Permission
@@ -39,13 +40,14 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 class CommandResult:
     """The result of a command, and the change or job that must be carried out before it is answered.
 
-    `corrections` counts the memories that it moves to another mode.
+    `corrections` counts the memories that it moves to another mode; a `rating` is kept as an event.
     """
 
     result: ResultBody
     change: Change | None = None
     corrections: int = 0
     job: Job | None = None
+    rating: Rating | None = None
 
 
 CommandHandler = Callable[[Command, int], Coroutine[Any, Any, CommandResult]]

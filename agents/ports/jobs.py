@@ -10,6 +10,7 @@ from modestream_client.runs import Run
 from schemas.internal.changes import JobProgress
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.internal.job_history import StoredJob
+from schemas.messages.contexts import LoggedContext
 
 
 class Jobs(Protocol):
@@ -103,6 +104,21 @@ class RunLog(Protocol):
 
         Runs before a user was forgotten are left out. Raises Unavailable.
         """
+
+
+class ContextLog(Protocol):
+    """What contexts and answers were based on."""
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
+        """Return a context of a boundary; None for one that is not there, or not any more. Raises Unavailable."""
+
+
+class NoContextLog:
+    """A log that has no contexts."""
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:  # noqa: ARG002
+        """Return None."""
+        return None
 
 
 class EmptyRunLog:

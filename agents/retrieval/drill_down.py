@@ -71,12 +71,12 @@ class DrillDown:
         `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
         Instead of the rules, `decided` says which layer suffices.
         """
-        read = filtered_reader(self._memories.get, self._words.memory_columns, where.filters)
+        read = filtered_reader(self._memories.get, self._words.memory_columns, where)
         coverage = TermCoverage.of(features, columns, weigh_unknown=True)
         scopes = select_scopes(where, columns)
         of_user = scope_of_user(where.boundary, where.scope, self._boundary_fields)
         views = [(scope, self._intentions.get(scope)) for scope in (of_user, *scopes)]
-        above = intention_layer(views, features.question, coverage, None if where.filters is None else read)
+        above = intention_layer(views, features.question, coverage, read if where.needs_columns else None)
         shown = group_by_part(above.shown)
         if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)

@@ -168,7 +168,7 @@ class HitRanker:
             memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:
                 why = (explanation.scores(row), explanation.contributions(row)) if explanation else (None, None)
-                hit = hit_of(memory, ranking.score(row), *why, shown_as=search.shown_as)
+                hit = hit_of(memory, ranking.score(row), *why, shown_as=search.shown_as, as_of=search.request.as_of)
                 if details is not None:
                     hit = details.with_details(hit, memory, has_terms=bool(lexical_scores[number]))
                 hits.append((hit, memory))

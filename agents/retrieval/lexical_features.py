@@ -37,7 +37,7 @@ class LexicalFeatures:
 
     def filtered_reader(self, read: ReadMemory) -> ReadMemory:
         """Return a reader of the memories that the search's filters admit."""
-        return filtered_reader(read, self._words.memory_columns, self._search.where.filters)
+        return filtered_reader(read, self._words.memory_columns, self._search.where)
 
     def prepare(self) -> None:
         """Compute the features, and what ranking needs of them; of few memories, as others are selected by vectors."""

@@ -32,6 +32,7 @@ from agents.rules.answer.list_pages import (
 )
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import filtered_reader
+from agents.rules.query.plans import where_of
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of
 from schemas.state.memories import Memory, ReadMemory, index_names, turn_index_names, unsearchable_index_name
@@ -196,7 +197,7 @@ class List:
         return memory is not None and asked.part_of(memory) is not None
 
     def _matching(self, asked: ListFilter) -> ReadMemory:
-        return filtered_reader(self._memories.get, self._words.memory_columns, asked.request.filters)
+        return filtered_reader(self._memories.get, self._words.memory_columns, where_of(asked.request))
 
     async def _groups_of(
         self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
@@ -244,7 +245,7 @@ class _MemoryReader:
         if memory is None or part is None:
             return None
         listed = ListedMemory(
-            **memory_fields(memory, part.shown_as),
+            **memory_fields(memory, part.shown_as, self._asked.request.as_of),
             importance=memory.importance,
             resources=tuple(resource.model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,

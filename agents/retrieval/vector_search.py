@@ -226,14 +226,17 @@ class VectorSearch:
         elsewhere = int((embedded & other_language_mask(memory_columns, foreign=search.question.foreign)).sum())
         nearest = ModeSearchResult(mode_search, "ok", digest, count)
         prepared = _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))
-        if mode_search.where.filters is None:
+        if not mode_search.where.needs_columns:
             return prepared
-        # The vector index knows no filters.
-        ids = _ids_at(embedded, memory_columns) if count <= MAX_GIVEN_IDS else None
+        # The vector index knows neither filters nor when memories were accepted.
         unfiltered = memory_columns.admitted(
-            replace(mode_search.where, filters=None), include_superseded=search.request.include_superseded
+            replace(mode_search.where, filters=None, as_of_ms=None),
+            include_superseded=search.request.include_superseded,
         )
         every = int((unfiltered & memory_columns.embedded(digest)).sum())
+        if count == every:
+            return prepared
+        ids = _ids_at(embedded, memory_columns) if count <= MAX_GIVEN_IDS else None
         return replace(prepared, filtered_share=count / every, admitted=ids)
 
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:

@@ -82,10 +82,12 @@ class Filters(BaseModel, extra="forbid", strict=True, frozen=True):
     from several turns matches where each of them does.
     """
 
-    conversation_id: _Strings = Field(default_factory=tuple)
-    speaker: _Strings = Field(default_factory=tuple)
-    role: _Roles = Field(default_factory=tuple)
-    metadata: Annotated[dict[str, _Scalars], BeforeValidator(_few)] = Field(default_factory=dict)
+    conversation_id: _Strings = Field(default_factory=tuple, exclude_if=lambda values: not values)
+    speaker: _Strings = Field(default_factory=tuple, exclude_if=lambda values: not values)
+    role: _Roles = Field(default_factory=tuple, exclude_if=lambda values: not values)
+    metadata: Annotated[dict[str, _Scalars], BeforeValidator(_few)] = Field(
+        default_factory=dict, exclude_if=lambda values: not values
+    )
 
 
 GivenFilters = Annotated[
@@ -286,7 +288,10 @@ class DeleteCategory(_Arguments):
     name: CategoryName
 
 
-FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
+FORGET_SELECTORS = (
+    ("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",),
+    ("filters",), ("filters", "since"), ("filters", "until"), ("filters", "since", "until"),
+)  # fmt: skip
 """The allowed combinations of arguments of `forget` (docs/contract.md)."""
 
 
@@ -301,10 +306,17 @@ ExplicitTrue = Annotated[Literal[True], BeforeValidator(_only_true)]
 """Selects a whole project, or everything of a user."""
 
 
-class Forget(_Arguments):
-    """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, or the user.
+def _selecting(filters: Filters) -> Filters:
+    if filters == Filters():
+        raise ValueError("empty filters match everything: to forget everything here, give project: true or user: true")
+    return filters
 
-    The first four are of the command's scope; `user` covers all projects.
+
+class Forget(_Arguments):
+    """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, the user, or filters.
+
+    All but `user`, which covers all projects, are of the command's scope. `filters` may have `since` and `until` beside
+    it. `dry_run` tells what would be forgotten.
     """
 
     memory_id: MemoryId | None = None
@@ -312,15 +324,43 @@ class Forget(_Arguments):
     conversation_id: Identifier | None = None
     project: ExplicitTrue | None = None
     user: ExplicitTrue | None = None
+    filters: Annotated[Filters, BeforeValidator(_few), AfterValidator(_selecting)] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    dry_run: bool = False
 
     @model_validator(mode="after")
     def _has_one_selector(self) -> Self:
-        given = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
+        names = (name for name in type(self).model_fields if name != "dry_run")
+        given = tuple(sorted(name for name in names if getattr(self, name) is not None))
         if given not in FORGET_SELECTORS:
             raise ValueError(
-                "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true"
+                "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true;"
+                " filters, with since and until where they are to limit it"
             )
         return self
+
+
+ContextId = Annotated[str, Field(min_length=1, max_length=128)]
+"""The id of a context, as its result has it."""
+
+MAX_RATED_MEMORIES = 1000
+
+RatedIds = Annotated[list[MemoryId], Field(fail_fast=True, max_length=MAX_RATED_MEMORIES)]
+
+
+class GetContext(_Arguments):
+    """The arguments of `get_context`."""
+
+    context_id: ContextId
+
+
+class Rate(_Arguments):
+    """The arguments of `rate`: which references of a context were of use, and which were not."""
+
+    context_id: ContextId
+    useful: RatedIds = Field(default_factory=list)
+    not_useful: RatedIds = Field(default_factory=list)
 
 
 Count = Annotated[int, Field(ge=0)]

@@ -72,6 +72,8 @@ class ShownMemory(BaseModel):
     speaker: str | None
     text: str
     occurred_at: str
+    accepted_at: str = ""
+    """The timestamp of its first record: since when it is known."""
     evidence: tuple[Evidence, ...]
     version: int
 
@@ -80,6 +82,8 @@ class MemoryFields(ShownMemory):
     """Fields of a memory in hits and lists. No language model of the deployment reads a `private` one."""
 
     embedding_status: EmbeddingStatus
+    edited_since: bool = Field(default=False, exclude_if=lambda edited: not edited)
+    """True if its text is a later one than that of the time asked for."""
     private: bool = Field(default=False, exclude_if=lambda private: not private)
     metadata: dict[str, Any] = Field(default_factory=dict)
     """Metadata of the turn's latest record; empty for a memory that is not a turn."""

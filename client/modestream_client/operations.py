@@ -21,6 +21,7 @@ from modestream_client.results import (
     AssembleResult,
     CategorySuggestions,
     Consolidation,
+    ContextBasis,
     DeclaredModes,
     DefaultModes,
     DeletedMode,
@@ -29,6 +30,7 @@ from modestream_client.results import (
     Forgotten,
     MemoryMap,
     ModeSuggestions,
+    Rated,
     ServiceHealth,
     ShownCategories,
     ShownCategory,
@@ -193,8 +195,22 @@ SET_INTERACTION_MODE = Operation(
     "set_interaction_mode", "command", "manage", given.SetInteractionMode, WholeMemory,
     Http("PATCH", f"{USER}/memories/{{memory_id}}"),
 )
-# The gateway has four addresses for it: of a memory, a conversation, a project and the user.
-FORGET = Operation("forget", "command", "manage", given.Forget, Forgotten)
+# The gateway has four more addresses for it: of a memory, a conversation, a project and the user.
+FORGET = Operation(
+    "forget", "command", "manage", given.Forget, Forgotten,
+    Http("POST", f"{USER}/forget", "memories", "Forget what is selected, or tell what that would be",
+         Body("ForgetBody", {"filters": {"metadata": {"source": "mail"}}, "dry_run": True})),
+)
+
+GET_CONTEXT = Operation(
+    "get_context", "query", "read", given.GetContext, ContextBasis,
+    Http("GET", f"{USER}/contexts/{{context_id}}", "reads", "What a context or an answer was based on"),
+)
+RATE = Operation(
+    "rate", "command", "write", given.Rate, Rated,
+    Http("POST", f"{USER}/contexts/{{context_id}}/ratings", "memories", "Say which memories of a context were of use",
+         Body("RatingBody", {"useful": ["4f6c1a1e-7a52-5d3b-9a39-6f1de0f1f1aa"]}), id="rate_memories"),
+)
 
 LIST_MODES = Operation(
     "list_modes", "query", "read", None, DeclaredModes, Http("GET", f"{USER}/modes", "modes", "List modes")

@@ -400,10 +400,56 @@ class Imported(BaseModel, frozen=True):
     read_after: str | None = None
 
 
-class Forgotten(BaseModel):
-    """How many memories were forgotten."""
+class Forgotten(BaseModel, frozen=True, extra="allow"):
+    """How many memories were forgotten; of a dry run how many would be, and some of them."""
 
-    forgotten: int
+    forgotten: int = 0
+    would_forget: int | None = None
+    examples: tuple[dict[str, Any], ...] = ()
+
+
+class TurnPlace(BaseModel, frozen=True):
+    """A turn that a memory comes from, and where its record is on the topic of turns."""
+
+    turn_id: str
+    conversation_id: str
+    partition: int
+    offset: int
+
+
+class ContextReference(BaseModel, frozen=True):
+    """A memory that a context had. `score` is None for one that is there whatever the question."""
+
+    memory_id: str
+    version: int
+    section: str
+    score: float | None = None
+    tokens: int
+    turns: tuple[TurnPlace, ...] = ()
+    forgotten: bool = False
+
+
+class ContextBasis(BaseModel, frozen=True, extra="allow"):
+    """What a context or an answer was based on; no text."""
+
+    context_id: str
+    scope: dict[str, str | list[str]]
+    at: str
+    kind: Literal["assemble", "answer"]
+    mode: str | list[str]
+    interaction_mode: InteractionMode
+    revision: int
+    principal: str | None = None
+    query_sha256: str
+    references: tuple[ContextReference, ...] = ()
+    dropped: tuple[str, ...] = ()
+    tokens: dict[str, int] = Field({})
+
+
+class Rated(BaseModel, frozen=True):
+    """How many memories were rated."""
+
+    rated: int
 
 
 class Consolidation(BaseModel, frozen=True):

@@ -198,4 +198,6 @@ class SyncMemoryCalls(SyncSession):
     set_memory_visibility = without_await(MemoryCalls.set_memory_visibility)
     set_memory_visibilities = without_await(MemoryCalls.set_memory_visibilities)
     set_interaction_mode = without_await(MemoryCalls.set_interaction_mode)
+    get_context = without_await(MemoryCalls.get_context)
+    rate = without_await(MemoryCalls.rate)
     forget = without_await(MemoryCalls.forget)

@@ -21,6 +21,8 @@ from gateway.connection_settings import ConnectionSettings
 from gateway.service.boundaries import Boundaries
 from gateway.service.events import TOPICS, Feed
 from gateway.service.failures import unavailable
+from gateway.service.receipts import TOPIC as RECEIPTS_TOPIC
+from gateway.service.receipts import Receipts
 from gateway.service.runs import TOPIC as RUNS_TOPIC
 from gateway.service.runs import Runs
 from schemas.messages.records import Record
@@ -118,10 +120,11 @@ class Follower:
 
 
 class Feeds:
-    """The followers of one gateway: boundaries from the start, events and runs from their first request on."""
+    """The followers of one gateway: boundaries from the start, others from their first request on."""
 
     def __init__(self, cluster: Cluster, boundaries: Boundaries, feed: Feed) -> None:
         self.runs = runs = Runs(lambda: self._begin(self._runs, self._runs.is_caught_up), boundaries.fields)
+        self.receipts = receipts = Receipts(lambda: self._begin(self._receipts, self._receipts.is_caught_up))
         self._begun = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._following: set[Follower] = set()
@@ -147,6 +150,7 @@ class Feeds:
         self._boundaries = Follower(cluster, ["boundaries"], "beginning", take_boundaries)
         self._events = Follower(cluster, TOPICS, "now", take_events, begin)
         self._runs = Follower(cluster, [RUNS_TOPIC], "beginning", take_runs)
+        self._receipts = Follower(cluster, [RECEIPTS_TOPIC], "beginning", receipts.take)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

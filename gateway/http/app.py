@@ -95,7 +95,7 @@ def create_app(
         operation_routes(service, shapes, tagged("reads")),
         memory_routes(service, shapes),
         forget_routes(service, shapes),
-        operation_routes(service, shapes, tagged("modes", "layers", "runs", "jobs")),
+        operation_routes(service, shapes, tagged("memories", "modes", "layers", "runs", "jobs")),
         job_routes(service),
         import_routes(service, shapes),
         user_routes(service),

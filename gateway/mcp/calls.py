@@ -95,6 +95,7 @@ declare_mode = _call_of(rows.DECLARE_MODE)
 get_intention = _call_of(rows.GET_INTENTION, texts_of)
 set_intention = _call_of(rows.SET_INTENTION, texts_of)
 health = _call_of(rows.HEALTH)
+rate_memories = _call_of(rows.RATE)
 
 
 async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:

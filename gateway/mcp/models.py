@@ -126,6 +126,14 @@ class DeclareMode(BaseModel, extra="forbid"):
     ] = None
 
 
+class RateMemories(BaseModel, extra="forbid"):
+    """Memories of a context by their ids: those that helped, and those that did not."""
+
+    context_id: Annotated[str, Field(description="As assemble_context or ask_memory returned it")]
+    useful: list[str] | None = None
+    not_useful: list[str] | None = None
+
+
 class IntentionOf(BaseModel, extra="forbid"):
     """Whose intention: a project's, or that of the user above all projects."""
 
@@ -221,6 +229,7 @@ class Context(BaseModel):
     messages: list[ContextMessage]
     references: list[str]
     tokens: int
+    context_id: str | None = None
 
 
 class Answer(BaseModel):
@@ -228,6 +237,7 @@ class Answer(BaseModel):
 
     text: QuotedText
     references: list[str]
+    context_id: str | None = None
 
 
 class Intention(BaseModel):
@@ -238,6 +248,12 @@ class Intention(BaseModel):
     blocking_errors: list[QuotedText]
     decisions: list[QuotedText]
     whole_user: list[QuotedText]
+
+
+class Rated(BaseModel):
+    """The number of memories rated."""
+
+    rated: int
 
 
 class Health(BaseModel):

@@ -109,8 +109,8 @@ ALL_TOOLS = (
     ),
     MemoryTool(
         "list_memories",
-        "Page through all memories, newest first, without a question. To find something use search_memory. Without "
-        "next in the result there is no further page.",
+        "Page through all memories, newest first, without a question. To find something use search_memory. No next: "
+        "no further page.",
         READS,
         models.ListMemories,
         models.Page,
@@ -118,7 +118,7 @@ ALL_TOOLS = (
     ),
     MemoryTool(
         "get_memory",
-        "Show one memory by its id, with its conversation and project.",
+        "Show one memory by its id.",
         READS,
         models.OneMemory,
         models.Record,
@@ -190,6 +190,14 @@ ALL_TOOLS = (
         models.SetIntention,
         models.Intention,
         calls.set_intention,
+    ),
+    MemoryTool(
+        "rate_memories",
+        "Say which memories of a context helped, and which did not. It is counted and changes no search.",
+        ADDS,
+        models.RateMemories,
+        models.Rated,
+        calls.rate_memories,
     ),
     MemoryTool(
         "health",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from modestream_client.arguments import Forget
 from modestream_client.failures import MemoryServiceError
 from modestream_client.operations import ANSWER, GET_JOB, Operation
 from modestream_client.records import Written
@@ -22,6 +23,7 @@ from gateway.service.requests import CheckedRequests, refused_by_service, result
 AUDITED: Mapping[str, Mapping[str, str]] = {
     "delete_mode": {"mode": "name", "memories": "memories"},
     "delete_category": {"category": "name"},
+    "forget": {name: name for name in Forget.model_fields},
     "edit_pipeline": {},
     "rollback_pipeline": {"revision": "revision"},
 }
@@ -51,7 +53,9 @@ class Operations:
         fields = fields or {}
         if operation.name not in AUDITED:
             return await self._run(operation, call, scope, fields)
-        about = {name: fields[argument] for name, argument in AUDITED[operation.name].items()}
+        named = AUDITED[operation.name].items()
+        about = {name: fields[argument] for name, argument in named if fields.get(argument) is not None}
+        about = {"what": about} if operation.name == "forget" else about
         with audited(call, operation.name, scope, **about) as counts:
             result = await self._run(operation, call, scope, fields)
             counts |= {name: result[name] for name in AUDITED_COUNTS if name in result}

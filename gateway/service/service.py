@@ -10,6 +10,7 @@ from gateway.service.events import EventStreams, Feed, already_begun
 from gateway.service.imports import Imports
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
+from gateway.service.receipts import Receipts
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
 from gateway.service.turns import Export, Turns
@@ -29,6 +30,7 @@ class MemoryService:
         feed: Feed | None = None,
         begin_events: Callable[[], Awaitable[None]] = already_begun,
         runs: Runs | None = None,
+        receipts: Receipts | None = None,
         dead_letters: DeadLetters | None = None,
         exports: Path | None = None,
     ) -> None:
@@ -46,5 +48,6 @@ class MemoryService:
         self.export = Export(self.operations)
         self.imports = Imports(self.turns, self.operations, scope, exports)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
+        self.receipts = receipts or Receipts()
         self.events = EventStreams(requests, feed or Feed(), begin_events)
         self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

@@ -20,7 +20,7 @@ from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.logs import PIPELINES_PARTITION, open_reader, read_to_end
 from streams.settings import Settings
-from streams.topics import group_id, topic_config, topics_with_prefix
+from streams.topics import group_id, kept_hours, topic_configs, topics_with_prefix
 
 OPEN_TIMEOUT_S = 30.0
 """Timeout of connecting."""
@@ -274,9 +274,7 @@ async def open_target(
     Raises Unavailable or MemoryUnreachable without a broker, ValueError for topics with other numbers of partitions.
     """
     topics = topics_with_prefix(settings.topic_prefix)
-    await ensure_topics(
-        settings, {topic: topic_config(topics, topic, settings.runs_kept_hours) for topic in topics.all()}
-    )
+    await ensure_topics(settings, topic_configs(topics, kept_hours(settings)))
     read = (topics.turns, topics.commands, topics.consolidate, topics.changes, topics.jobs)
     places = [(topic, number) for topic in read for number in range(settings.partitions)]
     replies = PendingReplies()

@@ -10,10 +10,12 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
+from modestream_client.arguments import Filters
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
+from schemas.messages.receipts import Asked
 from schemas.scopes import Scope
 from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
@@ -29,8 +31,9 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """Memories of a boundary to change, and the change.
 
     Selected is the memory of an id, or the memories of `memory_ids`; or those in `mode`, of `project` or, if that is
-    None, of all projects except `except_projects`; or those of a conversation of the scope; or with `whole` those of
-    the scope's project or of the boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them
+    None, of all projects except `except_projects`; or those of a conversation of the scope, or the turns of the scope
+    that `filters`, `since` and `until` admit; or with `whole` those of the scope's project or of the boundary. `move`
+    moves them to the mode `to`, `forget` deletes them, `preview` tells what that would delete, `stale` has them
     re-embedded, `release` has their former embedder's vectors removed, `assign` replaces the categories of the items in
     `assigned`, by memory id. `refile` files the items of the scope that are in `categories` under the current names of
     these, except deleted ones. `correct` sets the `interaction_mode` and counts as a correction at the time `at`.
@@ -45,14 +48,18 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
-    action: Literal["move", "forget", "stale", "release", "filter", "assign", "refile", "correct"]
+    action: Literal["move", "forget", "preview", "stale", "release", "filter", "assign", "refile", "correct"]
     memory_id: str | None = None
     memory_ids: tuple[str, ...] = ()
     mode: str | None = None
     project: str | None = None
     except_projects: tuple[str, ...] = ()
     conversation_id: str | None = None
+    filters: Filters | None = Field(default=None, exclude_if=lambda filters: filters is None)
+    since: datetime | None = Field(default=None, exclude_if=lambda since: since is None)
+    until: datetime | None = Field(default=None, exclude_if=lambda until: until is None)
     whole: Literal["project", "user"] | None = None
+    asked: Asked | None = Field(default=None, exclude_if=lambda asked: asked is None)
     turns_before: int | None = None
     turns_until: int | None = None
     to: str | None = None

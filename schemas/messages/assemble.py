@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from modestream_client.arguments import GivenFilters
 from modestream_client.results import Message
-from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
+from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Moment, Role
 from pydantic import AfterValidator, BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH, ModeNames
@@ -76,6 +76,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     remember: Annotated[list[RequestText], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     pins: Annotated[list[str], Field(fail_fast=True, max_length=MAX_PINS)] = []
     filters: GivenFilters = None
+    as_of: Moment | None = None
     read_after: Annotated[int, Field(ge=0)] | None = None
     for_model: bool = False
     """The context goes to a language model: private memories are left out."""

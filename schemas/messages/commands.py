@@ -10,8 +10,8 @@ from schemas.failures import Rejected
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD, Scope, scope_of_user
 from schemas.state.forgotten import ForgottenBefore
 
-BESIDE_COMMANDS = frozenset({"list_runs"})
-"""Reading commands that read a log, and don't delay the commands after them."""
+BESIDE_COMMANDS = frozenset({"list_runs", "get_context", "rate"})
+"""Commands that read a log and write no table: they don't delay the commands after them."""
 
 
 class Command(BaseModel, extra="ignore", strict=True, frozen=True):

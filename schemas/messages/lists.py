@@ -41,6 +41,7 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     until: Moment | None = None
     contains: Annotated[str, Field(max_length=MAX_QUERY_LENGTH)] | None = None
     filters: GivenFilters = None
+    as_of: Moment | None = None
     embedding_status: EmbeddingStatus | None = None
     include_superseded: bool = False
     order: ListOrder = "newest"

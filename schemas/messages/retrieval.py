@@ -35,6 +35,7 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     until: Moment | None = None
     depth: Literal["items", "auto"] = "items"
     filters: GivenFilters = None
+    as_of: Moment | None = None
     read_after: Annotated[int, Field(ge=0)] | None = None
     explain: bool = False
     include_superseded: bool = False

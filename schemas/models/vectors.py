@@ -84,7 +84,8 @@ class Point:
 class MemoryFilter:
     """The memories visible to a read: of one boundary; None admits any value.
 
-    Only columns evaluate `filters` (`MemoryColumns.admitted`): vectors are searched among the memories that they admit.
+    Only columns evaluate `filters` and `as_of_ms` (`MemoryColumns.admitted`): vectors are searched among the memories that
+    they admit. As of a time, memories accepted until then are visible, unless superseded by then.
     """
 
     boundary: str
@@ -94,9 +95,15 @@ class MemoryFilter:
     since_ms: int | None = None
     until_ms: int | None = None
     filters: Filters | None = None
+    as_of_ms: int | None = None
+
+    @property
+    def needs_columns(self) -> bool:
+        """True if columns alone know what is admitted."""
+        return self.filters is not None or self.as_of_ms is not None
 
     def admits(self, mode: str, type_: str, scope: Mapping[str, str]) -> bool:
-        """True if mode, type and scope pass the filter; boundary, time and `filters` are not checked."""
+        """True if mode, type and scope pass the filter; boundary, times and `filters` are not checked."""
         return (
             (self.modes is None or mode in self.modes)
             and (self.types is None or type_ in self.types)

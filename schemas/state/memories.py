@@ -137,7 +137,8 @@ class Support(BaseModel, frozen=True):
     as found by a language model: each the id of a turn that states it, a slash, and its id without a mode.
     `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is the
     item's if a language model has found another register than the turn's; `instead_of` is the text of the item that
-    rules find in the same words, and that this item replaces.
+    rules find in the same words, and that this item replaces. `accepted_at` is the timestamp of the turn's record; None in
+    records of former releases.
     """
 
     memory_id: str
@@ -156,6 +157,7 @@ class Support(BaseModel, frozen=True):
     claim: str | None = None
     entities: tuple[str, ...] = ()
     times: tuple[str, ...] = ()
+    accepted_at: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
     replaces: tuple[str, ...] = Field(default=(), exclude_if=lambda replaces: not replaces)
     may_supersede: bool = Field(default=True, exclude_if=lambda may: may)
     mode: str | None = Field(default=None, exclude_if=lambda mode: mode is None)
@@ -195,7 +197,9 @@ class Memory(BaseModel, frozen=True):
 
     A turn has in `items` the ids of the items extracted from it, and `items_apart` if some of them are, or were, in
     another mode than its own; extracted and distilled memories have `item`.
-    `superseded_in` is the consolidation run that superseded it. `revision` is that of the pipelines that made it.
+    `first_accepted_at` is the timestamp of its first record where `versions` do not begin with that. `superseded_in` is
+    the consolidation run that superseded it, `superseded_at` the time since when; without, it is so at all times.
+    `revision` is that of the pipelines that made it.
 
     `visibility` holds for the memory now: `own_visibility`, limited by that of its mode. An item's own is its turn's.
     """
@@ -229,6 +233,8 @@ class Memory(BaseModel, frozen=True):
     reading: TurnUnderstanding = TurnUnderstanding()
     superseded_by: str | None = None
     superseded_in: str | None = None
+    superseded_at: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
+    first_accepted_at: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
     origin: Origin = "said"
     items: tuple[str, ...] = ()
     items_apart: bool = Field(default=False, exclude_if=lambda apart: not apart)
@@ -242,6 +248,16 @@ class Memory(BaseModel, frozen=True):
         """The index name that holds it: that of its boundary's turns or items, or of their unsearchable parts."""
         name = item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
         return name if self.visibility.searchable else unsearchable_index_name(name)
+
+    @property
+    def accepted_at(self) -> datetime:
+        """The time since when it is known: the timestamp of its first record, or of the first turn that has it."""
+        return self.first_accepted_at or self.versions[0].first_seen
+
+    def is_superseded(self, as_of: datetime | None = None) -> bool:
+        """True if another memory has replaced it, by a time or by now."""
+        is_earlier = as_of is not None and self.superseded_at is not None and self.superseded_at > as_of
+        return self.superseded_by is not None and not is_earlier
 
     @property
     def version(self) -> int:

@@ -14,6 +14,8 @@ from pydantic.json_schema import models_json_schema
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.messages.boundaries import Boundary
+from schemas.messages.contexts import LoggedContext, Rating
+from schemas.messages.receipts import Receipt
 from schemas.messages.records import REQUEST_ID_HEADER
 from schemas.version import VERSION
 from streams.api_docs.payloads import Payload, WireSchema, build_payloads, component_name, reply_name
@@ -38,6 +40,12 @@ DEAD_LETTER = "dead-letter"
 BOUNDARY = "boundary.v1"
 """The name of the message that tells of a boundary."""
 
+CONTEXT, RATING = "context.v1", "rating.v1"
+"""The names of the messages about contexts: what each is based on, and what callers say of it."""
+
+RECEIPT = "receipt.v1"
+"""The name of the message that tells that something was forgotten."""
+
 RUN = "run.v1"
 """The name of the message that tells how a request went."""
 
@@ -55,6 +63,7 @@ def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) ->
     messages = {channel.topic: [*channel.kinds] for channel in inputs.public()}
     messages |= {topics.replies: replies, topics.dead_letters: [DEAD_LETTER], topics.boundaries: [BOUNDARY]}
     messages[topics.runs] = [RUN]
+    messages |= {topics.contexts: [CONTEXT, RATING], topics.receipts: [RECEIPT]}
     channels: Json = {
         channel_name(settings, topic): {
             "address": topic,
@@ -117,10 +126,12 @@ def wire_payloads(settings: Settings) -> list[Payload]:
     """Return the payloads on the public topics of a deployment."""
     inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
     boundary = create_model(component_name(BOUNDARY), __base__=Boundary, __doc__=Boundary.__doc__)
-    run = create_model(component_name(RUN), __base__=Run, __doc__=Run.__doc__)
-    # Its fields without a value are left out, as in what is read.
-    told = [Payload(BOUNDARY, boundary, "serialization"), Payload(RUN, run, "validation")]
-    return [*build_payloads(inputs.public()), *told]
+    # Fields without a value are left out, as in what is read.
+    told = [
+        Payload(name, create_model(component_name(name), __base__=model, __doc__=model.__doc__), "validation")
+        for name, model in ((RUN, Run), (CONTEXT, LoggedContext), (RATING, Rating), (RECEIPT, Receipt))
+    ]
+    return [*build_payloads(inputs.public()), Payload(BOUNDARY, boundary, "serialization"), *told]
 
 
 def components(payloads: list[Payload]) -> Json:
@@ -166,6 +177,25 @@ def build_message_components(kinds: Iterable[str], boundary: BoundaryFields) -> 
             "payload": _schema(component_name(RUN)),
             "bindings": _keyed(key),
         },
+    }
+    about_contexts = {
+        CONTEXT: "What a context or an answer was based on. A tombstone tells that the user is forgotten.",
+        RATING: "Which memories of a context were of use.",
+    }
+    for name, summary in about_contexts.items():
+        messages[name] = {
+            "name": name,
+            "summary": summary,
+            "contentType": JSON_TYPE,
+            "payload": _schema(component_name(name)),
+            "bindings": _keyed(key),
+        }
+    messages[RECEIPT] = {
+        "name": RECEIPT,
+        "summary": "That something was forgotten, and when nothing of it was left: the last record of a key counts.",
+        "contentType": JSON_TYPE,
+        "payload": _schema(component_name(RECEIPT)),
+        "bindings": _keyed("The id of the receipt, in the partition of what was forgotten."),
     }
     for kind in kinds:
         messages[kind] = _message(kind, "request-headers", key)
@@ -283,6 +313,8 @@ def build_asyncapi(settings: Settings) -> Json:
             "dead_letter": _send(settings, topics.dead_letters, [DEAD_LETTER]),
             "boundary": _send(settings, topics.boundaries, [BOUNDARY]),
             "run": _send(settings, topics.runs, [RUN]),
+            "context": _send(settings, topics.contexts, [CONTEXT, RATING]),
+            "receipt": _send(settings, topics.receipts, [RECEIPT]),
         },
         "components": {
             "messages": build_message_components(kinds, settings.scope_model.boundary_fields),

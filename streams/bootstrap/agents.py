@@ -16,7 +16,7 @@ from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
-from agents.commands.jobs_and_runs import ShowJob, ShowRuns
+from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
@@ -185,6 +185,7 @@ class BuildAgents:
             consolidate=self._consolidate(stores, spaces, index, active),
             show_job=ShowJob(jobs),
             show_runs=ShowRuns(partition, self._ctx.run_log),
+            show_contexts=ShowContexts(partition, self._ctx.context_log, memories, stores.modes, clock),
         )
 
     def answering(self, partition: int, active: ActivePipelines) -> tuple[Retrieve, Assemble]:

@@ -1,13 +1,14 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
-from streams.adapters.kafka.logs import KafkaRunLog
+from streams.adapters.kafka.logs import KafkaContextLog, KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.boundary_changes import BoundaryChanges
 from streams.flow.death_counts import DeathCounts
@@ -24,6 +25,7 @@ from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.partition.progress import AppliedOffsets
+from streams.retention import LogRetention
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.kafka_app import App, changelog_of, send_row, set_commits
 from streams.runtime.partition_store import databases_of
@@ -31,7 +33,7 @@ from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
 from streams.tables.intention_table import IntentionTable
 from streams.tables.interaction_table import InteractionTable
-from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ScopeTable
+from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ReceiptTable, ScopeTable
 from streams.tables.memory_table import MEMORIES, MemoryTable
 from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in
@@ -76,7 +78,7 @@ def build_context(
     clock = SystemClock()
     boundary_of = partial(boundary_in, fields=settings.scope_model.boundary_fields)
     run_options = RunOptions(settings.runs_sample, settings.runs_text)
-    boundaries = BoundaryChanges()
+    boundaries, erased_s = BoundaryChanges(), LogRetention.of(settings).erased_s
     stores = build_stores(app, settings, words, boundaries, complete_modes)
     commits = PartitionCommits(
         databases_of(app),
@@ -115,4 +117,8 @@ def build_context(
             RunWriter(publisher, meters).write, topics, clock, run_options, pipelines.in_force, boundary_of
         ),
         run_log=KafkaRunLog(settings),
+        context_log=KafkaContextLog(settings),
+        receipts=ReceiptTable(app),
+        erased_within=None if erased_s is None else timedelta(seconds=erased_s),
+        logs_contexts=settings.context_log == "ids",
     )

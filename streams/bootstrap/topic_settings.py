@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from streams.retention import LogRetention
 from streams.settings import Settings
-from streams.topics import CHANGELOG, Topics, repaired_settings, topic_configs
+from streams.topics import CHANGELOG, Topics, kept_hours, repaired_settings, topic_configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class TopicSettings:
 
     def wanted(self) -> dict[str, dict[str, str]]:
         """Return the settings of all topics by name."""
-        configs = topic_configs(self.topics, self.settings.runs_kept_hours)
+        configs = topic_configs(self.topics, kept_hours(self.settings))
         named = {topic: {**config, **self._asked_for(topic)} for topic, config in configs.items()}
         return named | {topic: {**CHANGELOG, **self._asked_for(topic)} for topic in self.changelogs}
 

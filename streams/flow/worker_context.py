@@ -1,11 +1,12 @@
 """The services that background work, jobs and consolidations of one worker share."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
-from agents.ports.jobs import EmptyRunLog, RunLog
+from agents.ports.jobs import ContextLog, EmptyRunLog, NoContextLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Learned
@@ -19,7 +20,7 @@ from streams.flow.requests.events import RecentEvents
 from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import ScopeStore, Table
+from streams.flow.stores.tables import ReceiptStore, ScopeStore, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds, TurnsLog
 from streams.foreground import Foreground
@@ -44,6 +45,7 @@ class WorkerContext:
     clock: SteadyClock
     meters: Meters
     jobs: JobLog
+    receipts: ReceiptStore
     admit: Admit = field(default_factory=Admit)
     scope_model: type[Scope] = Scope
     """The deployment's scopes."""
@@ -59,6 +61,10 @@ class WorkerContext:
     runs: RunRecorder | None = None
     """None records no runs."""
     run_log: RunLog = field(default_factory=EmptyRunLog)
+    erased_within: timedelta | None = None
+    """The time in which logs are erased of what was forgotten."""
+    context_log: ContextLog = field(default_factory=NoContextLog)
+    logs_contexts: bool = False
     recent: RecentEvents = field(default_factory=lambda: RecentEvents({Learned: 2}))
     """Events that are published and not read yet; `Intend` and `Categorize` both read what was learned."""
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
+from schemas.messages.contexts import Rating
 from schemas.version import RELEASE, VERSION
 
 VECTOR_STATUSES = ("pending", "ready", "stale", "failed")
@@ -23,6 +24,10 @@ MAX_COUNTED_USERS = 10_000
 
 OWN_COUNTS = ("questions", "cross_mode_questions", "model_answers", "model_agreements")
 """Counts of each user."""
+
+
+MAX_RATED_MODES = 100
+"""Names of modes that label ratings: users declare them."""
 
 
 class Usage:
@@ -44,6 +49,13 @@ class Usage:
         self._retrieved = Counter(
             "modestream_retrieved", "Retrieve requests answered, by strategy.", ["strategy"], registry=registry
         )
+        self._rated = Counter(
+            "modestream_ratings",
+            "References of contexts that callers have rated, by mode and revision.",
+            ["mode", "revision", "useful"],
+            registry=registry,
+        )
+        self._rated_modes: set[str] = set()
         for source in get_args(ModeSource):
             self._decided.labels(source)
         for agrees in ("true", "false"):
@@ -67,6 +79,15 @@ class Usage:
         """Count memories moved to another mode by command."""
         self._corrected.inc(memories)
         self._counts["corrections"] += memories
+
+    def rated(self, rating: Rating) -> None:
+        """Count a rating; modes beyond `MAX_RATED_MODES`, and several at once, as `other`."""
+        mode = rating.mode if isinstance(rating.mode, str) else "other"
+        if mode not in self._rated_modes and len(self._rated_modes) >= MAX_RATED_MODES:
+            mode = "other"
+        self._rated_modes.add(mode)
+        for useful, ids in (("true", rating.useful), ("false", rating.not_useful)):
+            self._rated.labels(mode, str(rating.revision), useful).inc(len(ids))
 
     def retrieved(self, boundary: str, strategy: Strategy) -> None:
         """Count an answered retrieve request."""

@@ -15,6 +15,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_k
 from pydantic import BaseModel
 
 from agents.rules.categories.taxonomy import merge_deployment_categories
+from schemas.messages.receipts import ReceiptRow
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import Claim
@@ -78,6 +79,24 @@ class ClaimTable(JsonTable[str, Claim]):
             super().put(partition, key, value)
         elif self.table.read(partition, key):
             self.table.write(partition, key, b"")
+
+
+class ReceiptTable(JsonTable[str, ReceiptRow]):
+    """The table `receipts`: which memories were forgotten, until nothing of them is left, and receipts for a day more.
+
+    Keys are `hidden/ID`, `erased/ID` and, of its pages, `ids/ID/NUMBER`.
+    """
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app, "receipts", ReceiptRow, key=str)
+
+    def keys(self, partition: int, prefix: str) -> list[str]:
+        starts = prefix.encode()
+        keys = takewhile(lambda key: key.startswith(starts), self.table.keys_from(partition, starts))
+        return [key.decode() for key in keys]
+
+    def delete(self, partition: int, key: str) -> None:
+        self.table.delete(partition, key)
 
 
 MAX_PARSED_TAXONOMIES = 1024

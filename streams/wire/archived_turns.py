@@ -59,6 +59,12 @@ def position_in(record: Record) -> int | None:
     return int(from_json(record.value)["next_offset"])
 
 
+def is_text_archived(record: Record) -> bool:
+    """True if a record of the archive holds what was said."""
+    original = original_turn(record, "")
+    return original is not None and from_json(original.value or b"{}").get("content") != FORGOTTEN_TEXT
+
+
 def forgotten_turn(
     turn_id: str,
     scope: Mapping[str, str],

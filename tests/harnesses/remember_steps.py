@@ -11,7 +11,7 @@ from schemas.internal.changes import Change
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
 from streams.flow.requests.events import EventReader
-from streams.flow.steps.after_forgetting import AfterForgetting
+from streams.flow.steps.after_forgetting import AfterForgetting, ForgetReceipts
 from streams.flow.steps.apply_changes import ApplyChanges
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
@@ -98,6 +98,7 @@ class RememberSteps(WorkerHarness):
             after_forgetting=AfterForgetting(
                 self.ctx.jobs, self.ctx.consolidations, self.ctx.boundaries, TOPICS.boundaries
             ),
+            receipts=ForgetReceipts(self.ctx.receipts, TOPICS.receipts, self.clock, None),
             draw_map_at=lambda _: self.draw_map,
         )
 

@@ -48,7 +48,7 @@ from tests.fakes.publisher import FakePublisher
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.interactions import FakeInteractions
-from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
+from tests.fakes.tables.json_table import FakeJsonTable, FakeReceipts, FakeScopeTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
@@ -96,6 +96,7 @@ class WorkerHarness:
             clock=self.clock,
             meters=self.meters,
             jobs=JobLog(FakeJsonTable(JobHistory)),
+            receipts=FakeReceipts(),
         )
         here = self.stores.at(HERE)
         self.spaces = VectorSpaces(here.modes, self.embedders)

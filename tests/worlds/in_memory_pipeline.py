@@ -53,7 +53,7 @@ from tests.fakes.vector_index import FakeIndex
 from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_requests import PipelineRequests
-from tests.worlds.in_memory_run_log import InMemoryRunLog
+from tests.worlds.in_memory_run_log import InMemoryContextLog, InMemoryRunLog
 from tests.worlds.in_memory_tables import Changelogs, InMemoryTables
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryRequestLog, InMemoryTopics
 
@@ -208,6 +208,7 @@ class InMemoryPipeline(PipelineRequests):
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,
+            receipts=self.tables.receipts,
             jobs=self.jobs,
             admit=self.admit,
             scope_model=self.scope_model,
@@ -217,6 +218,8 @@ class InMemoryPipeline(PipelineRequests):
             pipelines=self.pipelines,
             runs=self._recorder(),
             run_log=InMemoryRunLog(self.topics, self.names.runs),
+            context_log=InMemoryContextLog(self.topics, self.names.contexts),
+            logs_contexts=self.settings.context_log == "ids",
         )
         models = build_models(self.embedders, self.language, self.cross_encoder, open_taxonomy(self.settings))
         steps = ConfiguredSteps(self.settings, self.language)

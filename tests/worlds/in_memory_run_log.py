@@ -5,6 +5,7 @@ from collections.abc import Callable
 from modestream_client.runs import Run
 
 from agents.ports.jobs import RunPage
+from schemas.messages.contexts import LoggedContext
 from streams.flow.runs.found import RunsFound
 from tests.worlds.in_memory_topics import InMemoryTopics
 
@@ -25,3 +26,22 @@ class InMemoryRunLog:
             if record.partition == partition:
                 found.take(record.key, record.value, record.timestamp_ms)
         return found.page()
+
+
+class InMemoryContextLog:
+    """Implements `agents.ports.jobs.ContextLog`."""
+
+    def __init__(self, topics: InMemoryTopics, topic: str) -> None:
+        self._topics = topics
+        self._topic = topic
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
+        """Return a context of a boundary."""
+        for record in self._topics.records(self._topic):
+            if (record.partition, record.key) == (partition, boundary.encode()) and b"context.v1" in (
+                record.value or b""
+            ):
+                context = LoggedContext.model_validate_json(record.value or b"")
+                if context.context_id == context_id:
+                    return context
+        return None

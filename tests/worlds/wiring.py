@@ -49,7 +49,9 @@ FEWER_CANDIDATES = {"op": "config", "step_id": "retrieve.rerank", "config": {"ca
 
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Return the topics that each agent writes to, observed while every kind of record is processed."""
-    async with InMemoryPipeline(directory, profiles=ONE_PROFILE).running() as pipeline:
+    async with InMemoryPipeline(
+        directory, profiles=ONE_PROFILE, more_settings={"context_log": "ids"}
+    ).running() as pipeline:
         names = pipeline.names
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
             await pipeline.ask(topic, b"nonsense")
@@ -60,6 +62,10 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         await pipeline.until(lambda: pipeline.memory("Tea, please.").reading.status == "model")
         await pipeline.retrieve("tea")
         await pipeline.answer("tea?", conversation_id="c1")
+        made = await pipeline.ask(
+            names.retrieve, {"schema": "assemble.v1", "scope": {"user_id": "u1"}, "query": "tea?"}
+        )
+        await pipeline.command("rate", context_id=made["result"]["context_id"], useful=made["result"]["references"])
         await pipeline.command("edit_pipeline", edits=[FEWER_CANDIDATES])
         await pipeline.command("refresh", before_revision=1)
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}

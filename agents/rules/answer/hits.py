@@ -1,6 +1,7 @@
 """Hits and warnings of an answer, and the best passages of long hits for one question. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,21 @@ def hit_of(
     contributions: Mapping[str, float] | None = None,
     *,
     shown_as: MemoryType | None = None,
+    as_of: datetime | None = None,
 ) -> Hit:
-    """Return a memory as a hit; `shown_as` replaces its type. The evidence of a turn is its whole text."""
+    """Return a memory as a hit, as of now or a time; `shown_as` replaces its type.
+
+    The evidence of a turn is its whole text.
+    """
     return Hit(
-        **memory_fields(memory, shown_as),
+        **memory_fields(memory, shown_as, as_of),
         score=score,
         scores=scores,
         contributions=None if contributions is None else dict(contributions),
     )
 
 
-def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[str, Any]:
+def memory_fields(memory: Memory, shown_as: MemoryType | None = None, as_of: datetime | None = None) -> dict[str, Any]:
     """Return the fields that hits and lists share."""
     whole = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return {
@@ -52,6 +57,8 @@ def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[st
         "speaker": memory.speaker,
         "text": memory.text,
         "occurred_at": iso(memory.occurred_at),
+        "accepted_at": iso(memory.accepted_at),
+        "edited_since": as_of is not None and memory.version > 1 and memory.latest_at > as_of,
         "evidence": memory.evidence or ((whole,) if whole else ()),
         "version": memory.version,
         "embedding_status": memory.embedding.status,

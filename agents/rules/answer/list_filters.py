@@ -75,7 +75,7 @@ class ListFilter:
         """Return the part that shows a record; None if the list does not show it."""
         asked = self.request
         is_shown = (
-            (asked.include_superseded or memory.superseded_by is None)
+            (asked.include_superseded or not memory.is_superseded(asked.as_of))
             and asked.conversation_id in (None, memory.conversation_id)
             and asked.role in (None, memory.role)
             and asked.embedding_status in (None, memory.embedding.status)

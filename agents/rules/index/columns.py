@@ -28,8 +28,9 @@ MISSING = -1
 class ColumnArrays:
     """One column per attribute, all of shape (rows,); rows without a memory are not `live`.
 
-    `lengths` counts terms, `importance` is in 0..1, `occurred_ms` counts from the epoch. `kinds`, `conversations`,
-    `speakers` and `spaces` are indexes that `MemoryColumns` assigns. `languages` are indexes in
+    `lengths` counts terms, `importance` is in 0..1. `occurred_ms`, `accepted_ms` and `superseded_ms` count from the
+    epoch; the last is 0 for what is not superseded, or was so at all times. `kinds`, `conversations`, `speakers` and
+    `spaces` are indexes that `MemoryColumns` assigns. `languages` are indexes in
     `agents.rules.text.languages.LANGUAGES`; `labels` are flags of `agents.rules.cues.labels.SentenceLabel`, which
     include the role. `keys` are indexes of the keys that filters compare (`MemoryRow.keys`).
     """
@@ -47,6 +48,8 @@ class ColumnArrays:
     languages: IntArray
     labels: IntArray
     keys: IntArray
+    accepted_ms: IntArray
+    superseded_ms: IntArray
 
     @classmethod
     def empty(cls, size: int) -> Self:

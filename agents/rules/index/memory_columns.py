@@ -146,6 +146,8 @@ class MemoryRow(NamedTuple):
     labels: int = 0
     held: str = ""
     keys: bytes = b""
+    accepted_ms: int = 0
+    superseded_ms: int = 0
 
 
 class TimeHistory(NamedTuple):
@@ -228,9 +230,9 @@ class MemoryColumns:
                 self._order = None
 
     def _write_columns(self, rows: Sequence[MemoryRow]) -> None:
-        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels, held, keys = (
-            zip(*rows, strict=True)
-        )
+        of_rows = zip(*rows, strict=True)
+        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, *others = of_rows
+        languages, labels, held, keys, accepted, superseded_at = others
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
@@ -239,6 +241,8 @@ class MemoryColumns:
             self._time_changes.append((self.changes, rows[row].memory_id, before))
         columns.live[at] = True
         columns.superseded[at] = superseded
+        columns.accepted_ms[at] = accepted
+        columns.superseded_ms[at] = superseded_at
         columns.kinds[at], columns.conversations[at], columns.speakers[at] = np.array(
             [self._traits[trait] for trait in traits]
         ).T
@@ -275,13 +279,23 @@ class MemoryColumns:
         matching = None if where.filters is None else self.matching(where.filters)
         columns = self.columns
         mask: Mask = columns.live & self.of_kind(lambda kind: kind.admitted(where)).astype(np.bool_)
+        if where.as_of_ms is not None:
+            mask &= columns.accepted_ms <= where.as_of_ms
         if not include_superseded:
-            mask &= ~columns.superseded
+            mask &= ~self.superseded(where)
         if where.since_ms is not None:
             mask &= columns.occurred_ms >= where.since_ms
         if where.until_ms is not None:
             mask &= columns.occurred_ms < where.until_ms
         return mask if matching is None else mask & matching
+
+    def superseded(self, where: MemoryFilter) -> Mask:
+        """Return the memories that are superseded to a read."""
+        columns = self.columns
+        if where.as_of_ms is None:
+            return columns.superseded
+        mask: Mask = columns.superseded & (columns.superseded_ms <= where.as_of_ms)
+        return mask
 
     def matching(self, filters: Filters) -> Mask:
         """Return the turns that match, and the memories derived from such turns alone."""
@@ -299,10 +313,12 @@ class MemoryColumns:
             self._matching = filters, versions, mask
         return self._matching[2]
 
-    def matches(self, memory_id: str, filters: Filters) -> bool:
-        """True if filters admit a memory of these columns."""
+    def matches(self, memory_id: str, where: MemoryFilter) -> bool:
+        """True if a memory of these columns is one that `filters` and `as_of_ms` admit."""
         number = self.number_of.get(memory_id)
-        return number is not None and bool(self.matching(filters)[number])
+        if number is None or (where.as_of_ms is not None and self.columns.accepted_ms[number] > where.as_of_ms):
+            return False
+        return where.filters is None or bool(self.matching(where.filters)[number])
 
     def _said(self, filters: Filters) -> Mask:
         """Return the turns that match."""
@@ -443,16 +459,17 @@ def _index_in(indexes: dict[_Value, int], value: _Value) -> int:
     return indexes.setdefault(value, len(indexes))
 
 
-def filtered_reader(
-    read: ReadMemory, columns_of: Callable[[str], MemoryColumns], filters: Filters | None
-) -> ReadMemory:
-    """Return a reader that hides memories that do not match; `columns_of` takes the name of an index."""
-    if filters is None:
+def filtered_reader(read: ReadMemory, columns_of: Callable[[str], MemoryColumns], where: MemoryFilter) -> ReadMemory:
+    """Return a reader that hides memories that `filters` and `as_of_ms` do not admit.
+
+    `columns_of` takes the name of an index.
+    """
+    if not where.needs_columns:
         return read
 
     def read_matching(memory_id: str) -> Memory | None:
         memory = read(memory_id)
-        is_match = memory is not None and columns_of(memory.index_name).matches(memory_id, filters)
+        is_match = memory is not None and columns_of(memory.index_name).matches(memory_id, where)
         return memory if is_match else None
 
     return read_matching

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from agents.rules.items.item_merging import modeless_item_id
 from agents.rules.items.kinds import CLAIM_KINDS
@@ -108,13 +109,14 @@ def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     return min((entry for entry in entries if entry is not None), default=None)
 
 
-def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
-    """Return the item superseded by `after`, or current without it; the decision of a consolidation stays."""
+def apply_successor(item: Memory, after: ClaimEntry | None, at: datetime | None = None) -> Memory:
+    """Return the item superseded by `after` since a time, or current without it; what a consolidation decided stays."""
     if item.item is None or item.superseded_in is not None:
         return item
     until = after.occurred_at if after else None
     updated = item.item.model_copy(update={"valid_until": until})
-    return item.model_copy(update={"superseded_by": after.memory_id if after else None, "item": updated})
+    successor_id, since = (after.memory_id, at) if after else (None, None)
+    return item.model_copy(update={"superseded_by": successor_id, "superseded_at": since, "item": updated})
 
 
 def _supports(item: Memory) -> Sequence[Support]:

@@ -41,6 +41,7 @@ def supports_of(turn: Memory, items: Iterable[ExtractedItem]) -> list[Support]:
             text_hash=current_text_hash(turn),
             occurred_at=turn.occurred_at,
             source=turn.source,
+            accepted_at=turn.latest_at,
             **item._asdict(),
         )
         for item in items
@@ -199,6 +200,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         ),
         decay=before.decay if before else turn.decay,
         versions=(TextVersion(text_hash=hash_texts([last.text]), first_seen=turn.latest_at),),
+        first_accepted_at=min(support.accepted_at or turn.latest_at for support in supports),
         content_hash="",
         reading=TurnUnderstanding(text_hash=hash_texts([last.text]), times=last.times),
         origin="extracted",
@@ -226,6 +228,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
             "embedding": embedding,
             "superseded_by": before.superseded_by,
             "superseded_in": before.superseded_in,
+            "superseded_at": before.superseded_at,
         }
     memory = apart_from(turn.mode, memory.model_copy(update={"content_hash": content_hash, **retained}))
     return with_applicable_embedding(memory)

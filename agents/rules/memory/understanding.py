@@ -170,12 +170,18 @@ def supersede_state(event: Distilled, stored: Memory | None, sources: Sequence[M
 
 def supersede_source(source: Memory, event: Distilled) -> Memory:
     """Mark a turn as superseded by the event's distilled memory."""
-    return source.model_copy(update={"superseded_by": event.memory.memory_id, "superseded_in": event.run})
+    return source.model_copy(
+        update={
+            "superseded_by": event.memory.memory_id,
+            "superseded_in": event.run,
+            "superseded_at": event.memory.accepted_at,
+        }
+    )
 
 
 def restore_source(source: Memory) -> Memory:
     """Mark a turn as no longer superseded."""
-    return source.model_copy(update={"superseded_by": None, "superseded_in": None})
+    return source.model_copy(update={"superseded_by": None, "superseded_in": None, "superseded_at": None})
 
 
 def can_supersede(item: Memory, older: Memory) -> bool:

@@ -179,6 +179,7 @@ def next_memory(
             times=find_dates(turn.content, identity.occurred_at),
         ),
         revision=revision,
+        first_accepted_at=stored.accepted_at if stored and dropped else None,
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from agents.rules.index.columns import MISSING, Mask
-from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
+from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns, MemoryKind
 from agents.rules.memory.embedding_status import is_in_flight, mark_not_applicable
 from schemas.internal.changes import Change, Job
-from schemas.moments import iso
+from schemas.models.vectors import MemoryFilter
+from schemas.moments import iso, milliseconds_of
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Embedding, Memory
 from schemas.state.modes import EVERYWHERE, Mode, ModeDeclarations, Visibility
@@ -118,6 +119,8 @@ _INTERNAL = {
     "item",
     "items_apart",
     "superseded_in",
+    "superseded_at",
+    "first_accepted_at",
     "visibility",
     "own_visibility",
 }
@@ -163,7 +166,19 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         "own_visibility": {"searchable": own.searchable, "private": own.private},
     }
     version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
+    version["accepted_at"] = iso(memory.accepted_at)
     return view | understanding | visibility | version
+
+
+MAX_EXAMPLE_CHARS = 200
+"""Characters of a text that a dry run shows: enough to recognise it."""
+
+
+def build_example(memory: Memory) -> dict[str, Any]:
+    """Return a memory as a dry run of `forget` shows it."""
+    names = ("memory_id", "turn_id", "conversation_id", "type", "mode", "role", "speaker")
+    shown = {name: getattr(memory, name) for name in names}
+    return shown | {"text": memory.text[:MAX_EXAMPLE_CHARS], "occurred_at": iso(memory.occurred_at)}
 
 
 def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
@@ -201,6 +216,19 @@ def list_superseded_ids(memories: MemoryColumns, scope: Mapping[str, str]) -> li
     return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope) & memories.columns.superseded)
 
 
+def list_matching_turns(memories: MemoryColumns, change: Change) -> list[str]:
+    """Return the turns of the scope that the change's filters and times admit."""
+    where = MemoryFilter(
+        boundary=change.scope.boundary,
+        scope={name: (value,) for name, value in change.scope.model_dump().items()},
+        types=(TURN_TYPE,),
+        since_ms=None if change.since is None else milliseconds_of(change.since),
+        until_ms=None if change.until is None else milliseconds_of(change.until),
+        filters=change.filters,
+    )
+    return _ids(memories, memories.admitted(where, include_superseded=True))
+
+
 def list_conversations(memories: MemoryColumns, scope: Mapping[str, str]) -> list[list[str]]:
     """Return the turns of one scope, grouped by conversation; the turns' records name the conversation."""
     turns_by_conversation: defaultdict[int, list[str]] = defaultdict(list)
@@ -223,7 +251,7 @@ def is_affected(memory: Memory, change: Change) -> bool:
         return False
     if change.whole == "user":
         return memory.boundary == change.scope.boundary
-    if change.ids or change.conversation_id or change.whole:
+    if change.ids or change.conversation_id or change.filters or change.whole:
         return memory.scope == change.scope.model_dump()
     if memory.scope[PROJECT_FIELD] in change.except_projects or change.project not in (
         None,

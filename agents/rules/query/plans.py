@@ -240,7 +240,11 @@ def _select_apart(request: RetrieveRequest, names: Collection[str], items: Memor
 
 
 def _whole_scope(request: FilteredRequest) -> MemoryFilter:
-    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
+    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields(), as_of_ms=_as_of_ms(request))
+
+
+def _as_of_ms(request: FilteredRequest) -> int | None:
+    return None if request.as_of is None else milliseconds_of(request.as_of)
 
 
 def where_of(request: FilteredRequest) -> MemoryFilter:
@@ -252,4 +256,5 @@ def where_of(request: FilteredRequest) -> MemoryFilter:
         since_ms=None if request.since is None else milliseconds_of(request.since),
         until_ms=None if request.until is None else milliseconds_of(request.until),
         filters=request.filters,
+        as_of_ms=_as_of_ms(request),
     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -53,6 +54,7 @@ class AnswerOptions(TypedDict, total=False):
     remember: Sequence[ChatMessage]
     pins: Sequence[str]
     filters: Mapping[str, Any] | None
+    as_of: datetime | str | None
     mode: str | Sequence[str] | None
     read_after: ReadAfter
     user_id: UserId | None

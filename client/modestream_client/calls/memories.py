@@ -14,7 +14,7 @@ from modestream_client.calls.session import CallOptions, Session, UserId
 from modestream_client.hits import WholeMemory
 from modestream_client.outbox import OutboxTransport
 from modestream_client.records import TURNS_TOPIC, build_record
-from modestream_client.results import Imported
+from modestream_client.results import ContextBasis, Forgotten, Imported
 from modestream_client.vocabulary import InteractionMode, Role
 
 if TYPE_CHECKING:
@@ -262,6 +262,32 @@ class WritingCalls(Session):
         arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
         return await self._run(rows.SET_INTERACTION_MODE, arguments, **options)
 
+    async def get_context(self, context_id: str, **options: Unpack[CallOptions]) -> ContextBasis:
+        """Return what a context or an answer was based on: memories, and the turns that they come from.
+
+        Where the deployment logs contexts; for as long as it keeps them.
+
+        >>> made = await memory.assemble("where is the key?")
+        >>> (await memory.get_context(made.context_id)).kind
+        'assemble'
+        """
+        return await self._run(rows.GET_CONTEXT, {"context_id": context_id}, **options)
+
+    async def rate(
+        self,
+        context_id: str,
+        *,
+        useful: Sequence[str] = (),
+        not_useful: Sequence[str] = (),
+        **options: Unpack[CallOptions],
+    ) -> int:
+        """Say which memories of a context were of use, and which were not; return their number.
+
+        It is kept and counted, and changes no ranking.
+        """
+        arguments = {"context_id": context_id, "useful": useful, "not_useful": not_useful}
+        return (await self._run(rows.RATE, arguments, **options)).rated
+
     async def forget(
         self,
         *,
@@ -270,20 +296,29 @@ class WritingCalls(Session):
         conversation_id: str | None = None,
         project: bool = False,
         user: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        dry_run: bool = False,
         **options: Unpack[CallOptions],
-    ) -> int:
-        """Forget permanently, with all derived data; return the number of memories, 0 the second time.
+    ) -> Forgotten:
+        """Forget permanently, with all derived data; 0 memories the second time.
 
         Exactly one of: `memory_id`; `turn_id` with `conversation_id`; `conversation_id`; `project`, this project;
-        `user`, everything of the user. Turns that were written before are covered, replayed ones are not stored again.
+        `user`, everything of the user; `filters` as in `retrieve`, with `since` ≤ time < `until`. Turns that were
+        written before are covered, replayed ones are not stored again. With `dry_run` nothing is changed: the result
+        has `would_forget` and `examples`.
 
         >>> said = await memory.remember("The kettle is blue.")
-        >>> await memory.forget(memory_id=said.memory_id)
+        >>> (await memory.forget(memory_id=said.memory_id, dry_run=True)).would_forget
         1
-        >>> await memory.forget(memory_id=said.memory_id)
+        >>> (await memory.forget(memory_id=said.memory_id)).forgotten
+        1
+        >>> (await memory.forget(memory_id=said.memory_id)).forgotten
         0
         """
         named = {"memory_id": memory_id, "turn_id": turn_id, "conversation_id": conversation_id}
-        whole = {name: True for name, wanted in (("project", project), ("user", user)) if wanted}
-        arguments = {name: value for name, value in named.items() if value is not None} | whole
-        return (await self._run(rows.FORGET, arguments, **options)).forgotten
+        by_filters = {"filters": filters, "since": since, "until": until}
+        flags = {name: True for name, wanted in (("project", project), ("user", user), ("dry_run", dry_run)) if wanted}
+        arguments = {name: value for name, value in {**named, **by_filters}.items() if value is not None}
+        return await self._run(rows.FORGET, arguments | flags, **options)

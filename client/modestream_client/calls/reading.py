@@ -49,8 +49,8 @@ class ListOptions(TypedDict, total=False):
 
     `user_id`, `projects`, `scope`: the owner, one project, several or `"*"`, and further scope fields. `mode`: one,
     several or `"*"` (default). `conversation_id`, `types`, `role`, `embedding_status`: only memories with these;
-    `filters` as in `retrieve`. `since` ≤ time < `until`. `contains`: a part of the text, letter case ignored.
-    `include_superseded`: also memories replaced by a later one. `order`: `newest` (default) or `oldest` first.
+    `filters` and `as_of` as in `retrieve`. `since` ≤ time < `until`. `contains`: a part of the text, letter case
+    ignored. `include_superseded`: also memories replaced by a later one. `order`: `newest` (default) or `oldest` first.
     `read_after`, `principal`, `timeout`: as in `retrieve`. Conversations and projects are those of the memories that
     match.
     """
@@ -63,6 +63,7 @@ class ListOptions(TypedDict, total=False):
     types: Sequence[MemoryType] | None
     role: Role | None
     filters: Mapping[str, Any] | None
+    as_of: datetime | str | None
     since: datetime | str | None
     until: datetime | str | None
     contains: str | None
@@ -97,6 +98,7 @@ class ReadingCalls(Session):
         until: datetime | str | None = None,
         depth: Literal["items", "auto"] = "items",
         filters: Mapping[str, Any] | None = None,
+        as_of: datetime | str | None = None,
         read_after: ReadAfter = OWN_WRITES,
         explain: bool = False,
         include_superseded: bool = False,
@@ -142,6 +144,9 @@ class ReadingCalls(Session):
         filters
             Memories that match all of `conversation_id`, `speaker`, `role` and `metadata`, a mapping of names to
             values; any value of a list, as in `{"speaker": ["Ana", "Ben"], "metadata": {"source": "mail"}}`.
+        as_of
+            A time: what was known then. Memories accepted later are left out, and what superseded others later does
+            not yet. A text edited since is today's, and its hit has `edited_since`.
         read_after
             `OWN_WRITES`: the answer includes the earlier writes of this client for the user. The `read_after` of
             any client's write for the user (or the offset alone): that turn and all before it. None: no wait. If the
@@ -177,6 +182,7 @@ class ReadingCalls(Session):
             "until": until,
             "depth": depth,
             "filters": filters,
+            "as_of": as_of,
             "explain": explain,
             "include_superseded": include_superseded,
             "rerank": rerank,
@@ -215,6 +221,7 @@ class ReadingCalls(Session):
         remember: Sequence[ChatMessage] = (),
         pins: Sequence[str] = (),
         filters: Mapping[str, Any] | None = None,
+        as_of: datetime | str | None = None,
         mode: str | Sequence[str] | None = None,
         read_after: ReadAfter = OWN_WRITES,
         user_id: UserId | None = None,
@@ -264,6 +271,8 @@ class ReadingCalls(Session):
             Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
         filters
             As in `retrieve`. They do not exclude safety requirements, `pins` and `remember`.
+        as_of
+            As in `retrieve`; for all sections.
         mode, projects, scope, read_after
             As in `retrieve`.
         """
@@ -288,6 +297,7 @@ class ReadingCalls(Session):
             "remember": remember,
             "pins": pins,
             "filters": filters,
+            "as_of": as_of,
             "read_after": await self._transport.resolve_read_after(user, read_after),
         }
         record = ASSEMBLE_CONTEXT.record_of(self._selector(user, projects, scope), fields)

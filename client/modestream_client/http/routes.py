@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from modestream_client.answers import Reply, notices_of, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
-from modestream_client.operations import COMMAND, LIST_MEMORIES, USER, operation_of
+from modestream_client.operations import COMMAND, operation_of
 from modestream_client.transport import Json, OnPartial
 
 Ask = Callable[[Json], Awaitable[Reply]]
@@ -27,9 +27,6 @@ COUNTS = {"set_memory_mode": "moved", "set_memory_visibility": "changed"}
 
 CONCURRENT_CHANGES = 8
 """Concurrent requests: as many as an ordinary pool of connections keeps open."""
-
-PAGE = 500
-"""The largest page of a list."""
 
 CODES = {401: "unauthenticated", 403: "not_allowed", 404: "not_found", 413: "too_large", 429: "too_many_requests",
          503: "unavailable", 504: "timeout"}  # fmt: skip
@@ -54,8 +51,6 @@ def route_of(record: Json, boundary: BoundaryFields = USER_BOUNDARY) -> Route:
     """
     operation, scope = operation_of(record), boundary.others(record["scope"])
     is_command = record["schema"] == COMMAND
-    if operation is not None and operation.name == "forget":
-        return _forget(boundary.name(record["scope"]), scope, _given(record["arguments"]))
     if operation is None or operation.http is None or operation.permission == "operate":
         name = f"the command {record['command']}" if is_command else record["schema"]
         raise ValueError(f"the gateway has no route for {name}")
@@ -79,20 +74,6 @@ def encode_segment(name: str) -> str:
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
-def _forget(user_id: str, scope: Json, arguments: Json) -> Route:
-    user = USER.format(user_id=encode_segment(user_id))
-    if arguments.get("user"):
-        return Route("DELETE", user, query={"confirm": user_id})
-    if arguments.get("project"):
-        project = scope.pop("project_id")
-        return Route("DELETE", f"{user}/projects/{encode_segment(project)}", query={**scope, "confirm": project})
-    if "memory_id" in arguments:
-        return Route("DELETE", f"{user}/memories/{encode_segment(arguments['memory_id'])}", query=scope)
-    conversation = arguments["conversation_id"]
-    path = f"{user}/conversations/{encode_segment(conversation)}"
-    return Route("DELETE", path, query={**scope, "confirm": conversation})
-
-
 def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) -> Json:
     """Drop nulls, except for required arguments, where null is a value."""
     needed = {name for name, argument in arguments.model_fields.items() if argument.is_required()} if arguments else ()
@@ -102,14 +83,12 @@ def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) 
 def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
     """Return a function that performs a record needing several requests; None for one that needs one.
 
-    `set_memory_mode` and `set_memory_visibility` of several memories, and `forget` of a turn by its own id. Not atomic:
-    after an error some are done, and repeating the command does the rest.
+    `set_memory_mode` and `set_memory_visibility` of several memories. Not atomic: after an error some are done, and
+    repeating the command does the rest.
     """
     arguments = record.get("arguments") or {}
     if record.get("command") in COUNTS and "memory_ids" in arguments:
         return _change_all(record, arguments["memory_ids"], ask)
-    if record.get("command") == "forget" and "turn_id" in arguments:
-        return _forget_turn(record, ask)
     return None
 
 
@@ -132,29 +111,6 @@ async def _change_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
     if missing and len(missing) == len(memory_ids):
         raise missing[0]
     return Reply({COUNTS[record["command"]]: len(memory_ids) - len(missing)})
-
-
-async def _forget_turn(record: Json, ask: Ask) -> Reply:
-    """Find the turn's memory in its conversation, and forget it."""
-    scope, wanted = record["scope"], record["arguments"]
-    cursor = None
-    while True:
-        asked = LIST_MEMORIES.record_of(
-            scope,
-            {
-                "conversation_id": wanted["conversation_id"],
-                "types": ["episodic"],
-                "include_superseded": True,
-                "limit": PAGE,
-                "cursor": cursor,
-            },
-        )
-        page = (await ask(asked)).result
-        for memory in page["items"]:
-            if memory["turn_id"] == wanted["turn_id"]:
-                return await ask({**record, "arguments": {"memory_id": memory["memory_id"]}})
-        if (cursor := page["next"]) is None:
-            return Reply({"forgotten": 0})
 
 
 def reply_of_answer(content: bytes) -> Reply:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from gateway.http.calls import CallerOf, Preference, wait_of
+from gateway.http.calls import CallerOf, PathName, Preference, wait_of
 from gateway.http.problems import request_id_of
 from gateway.readiness import probe_user
 from gateway.service.calls import Call
@@ -54,6 +54,10 @@ def user_routes(service: MemoryService) -> APIRouter:
     ) -> JSONResponse:
         call = Call.within(caller, "", request_id=request_id_of(request))
         return JSONResponse(await service.users.list(call, prefix, limit, cursor))
+
+    @router.get("/v1/receipts/{receipt_id}", operation_id="get_receipt", summary="The receipt of something forgotten")
+    async def get_receipt(_caller: CallerOf, receipt_id: PathName) -> JSONResponse:
+        return JSONResponse(await service.receipts.get(receipt_id))
 
     @router.get("/v1/deployment", operation_id="get_deployment", summary="Totals over all users, and the state")
     async def get_deployment(request: Request, caller: CallerOf, prefer: Preference = None) -> JSONResponse:

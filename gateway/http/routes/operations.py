@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATIONS, Http, Operation
 
@@ -112,8 +112,11 @@ def _add_route(
     async def answer_unnamed(request: Request, call: Call = call_for) -> Response:
         return await answer(request, {}, call)
 
-    async def answer_named(request: Request, name: PathName, call: Call = call_for) -> Response:
-        return await answer(request, {"name": name}, call)
+    [named] = http.names or ["name"]
+    InPath = Annotated[PathName, Path(alias=named)]  # noqa: N806 - a type, made of the row
+
+    async def answer_named(request: Request, name: InPath, call: Call = call_for) -> Response:
+        return await answer(request, {named: name}, call)
 
     router.add_api_route(
         http.path,

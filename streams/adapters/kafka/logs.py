@@ -4,10 +4,13 @@ Boundaries, pipelines, runs, turns and their archive: each port has its adapter 
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import structlog
 from aiokafka import TopicPartition
@@ -18,6 +21,7 @@ from modestream_client.runs import Run
 
 from agents.ports.jobs import RunPage
 from schemas.failures import Unavailable
+from schemas.messages.contexts import LoggedContext
 from schemas.messages.records import Outgoing, Record
 from schemas.state.pipelines import Revision
 from streams.adapters.kafka.admin import committed_offsets, connected_admin
@@ -27,7 +31,7 @@ from streams.flow.publisher import Publisher
 from streams.flow.runs.found import RunsFound
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
-from streams.wire.archived_turns import position_in
+from streams.wire.archived_turns import is_text_archived, position_in
 
 log = structlog.get_logger()
 
@@ -215,6 +219,163 @@ class KafkaRunLog:
                 for record in records:
                     runs.take(record.key, record.value, record.timestamp_ms)
             runs.finish_window()
+
+
+CLOCKS_MS = 120_000
+"""By how much the clocks of a worker and of the broker may differ; further apart, the latest records are looked at."""
+
+FRESH_S, FRESH_WAIT_MS = 1.0, 100
+"""How long a record may be on its way to Kafka after its answer, and how long one read waits for it."""
+
+
+class KafkaContextLog:
+    """Finds records of the topic `contexts` by the time in their ids. Implements `agents.ports.jobs.ContextLog`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._topic = topics_with_prefix(settings.topic_prefix).contexts
+        self._turns = FairTurns(RUN_LISTS_AT_ONCE, 2 * RUN_READ_S)
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
+        """Return a context of a boundary; None for one that is not there. Raises Unavailable."""
+        made_ms = _time_of(context_id)
+        if made_ms is None:
+            return None
+        async with self._turns.turn(boundary):
+            try:
+                async with (
+                    asyncio.timeout(RUN_READ_S),
+                    open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
+                ):
+                    wanted = _WantedContext(reader, (self._topic, partition), boundary.encode(), context_id, made_ms)
+                    return await wanted.found()
+            except (TimeoutError, OSError) as problem:
+                raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+
+
+def _time_of(context_id: str) -> int | None:
+    """Return the time of a UUIDv7 in milliseconds; None for any other text."""
+    try:
+        parsed = UUID(context_id)
+    except ValueError:
+        return None
+    return parsed.int >> 80 if parsed.version == 7 and str(parsed) == context_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class _WantedContext:
+    reader: LogReader
+    source: TopicAndPartition
+    key: bytes
+    context_id: str
+    made_ms: int
+
+    def is_fresh(self) -> bool:
+        return abs(time.time() - self.made_ms / 1000) < FRESH_S
+
+    async def found(self) -> LoggedContext | None:
+        """Read from the time of the id on, and where it is not there among the latest: clocks may differ by more."""
+        end = (await self.reader.ends([self.source]))[self.source]
+        first = (await self.reader.first_since([self.source], self.made_ms - CLOCKS_MS))[self.source]
+        offset, is_passed = end if first is None else first, False
+        while not is_passed and (offset < end or self.is_fresh()):
+            records, offset = await self.reader.read(self.source, offset, POLL_RECORDS, FRESH_WAIT_MS)
+            if (context := self._among(records)) is not None:
+                return context
+            is_passed = bool(records) and records[-1].timestamp_ms > self.made_ms + CLOCKS_MS
+        async for window in self.reader.windows_backwards(self.source, RUN_WINDOW):
+            if end - window.stop >= MAX_RUN_RECORDS:
+                return None
+            async for records in self.reader.read_range(self.source, window.start, window.stop, POLL_RECORDS):
+                if (context := self._among(records)) is not None:
+                    return context
+        return None
+
+    def _among(self, records: Iterable[Record]) -> LoggedContext | None:
+        read = (self._read(record.value) for record in records if record.key == self.key)
+        return next((context for context in read if context is not None), None)
+
+    def _read(self, value: bytes | None) -> LoggedContext | None:
+        if value is None or self.context_id.encode() not in value:
+            return None
+        try:
+            context = LoggedContext.model_validate_json(value)
+        except ValueError:
+            # A rating of it.
+            return None
+        return context if context.context_id == self.context_id else None
+
+
+class KafkaForgottenLogs:
+    """Implements `streams.flow.background.receipts.ForgottenLogs`."""
+
+    def __init__(self, settings: Settings, changelogs: Collection[str]) -> None:
+        topics = topics_with_prefix(settings.topic_prefix)
+        self._settings = settings
+        self._archive = topics.archive
+        self._cut = (topics.turns, topics.retrieve, *sorted(topics.internal_events()))
+        self._replies = topics.replies
+        self._compacted = (*sorted(changelogs), topics.archive)
+
+    async def ends(self, partition: int) -> dict[str, int]:
+        """Return the ends of the logs of a partition, and of all replies: callers choose where theirs are written."""
+        async with self._connected() as reader:
+            ends = await reader.ends([*self._cut_logs(partition), *((name, partition) for name in self._compacted)])
+        return {_log_name(log): end for log, end in ends.items()}
+
+    async def erased_until(self, partition: int) -> dict[str, int]:
+        """Return the begins of logs that are cut, and of compacted ones the first record that a later one replaces."""
+        async with self._connected() as reader:
+            begins = await reader.begins(self._cut_logs(partition))
+            until = {_log_name(log): begin for log, begin in begins.items()}
+            for name in self._compacted:
+                until[_log_name((name, partition))] = await _first_replaced(reader, (name, partition))
+        return until
+
+    async def archived_texts(self, partition: int, memory_ids: Collection[str]) -> set[str]:
+        """Look for the last record of each from the end of the archive backwards."""
+        wanted, texts = {memory_id.encode() for memory_id in memory_ids}, set[str]()
+        archive = (self._archive, partition)
+        async with self._connected() as reader:
+            async for window in reader.windows_backwards(archive, TAIL_RECORDS):
+                latest: dict[bytes, Record] = {}
+                async for records in reader.read_range(archive, window.start, window.stop):
+                    latest |= {record.key: record for record in records if record.key in wanted}
+                texts |= {key.decode() for key, record in latest.items() if is_text_archived(record)}
+                wanted -= latest.keys()
+                if not wanted:
+                    break
+        return texts
+
+    def _cut_logs(self, partition: int) -> list[TopicAndPartition]:
+        replies = ((self._replies, number) for number in range(self._settings.partitions))
+        return [*((name, partition) for name in self._cut), *replies]
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[LogReader]:
+        try:
+            async with open_reader(self._settings) as reader:
+                yield reader
+        except OSError as problem:
+            raise Unavailable(f"logs of what was forgotten can't be read: {problem!r}") from problem
+
+
+def _log_name(log: TopicAndPartition) -> str:
+    return f"{log[0]}:{log[1]}"
+
+
+async def _first_replaced(reader: LogReader, log: TopicAndPartition) -> int:
+    """Return the offset of the first record that a later one of its key replaces; the end without any."""
+    last: dict[bytes | None, int] = {}
+    first = (await reader.ends([log]))[log]
+
+    def take(record: Record) -> None:
+        nonlocal first
+        first = min(first, last.get(record.key, first))
+        last[record.key] = record.offset
+
+    await reader.read_through(log, take)
+    return first
 
 
 TAIL_RECORDS = 1000

@@ -5,7 +5,7 @@ They are derived from the rows of memories. Tables of another version are replac
 
 from streams.partition.database import PartitionDatabase
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The version of the words. Raise it with every change of the tables, of tokenisation, or of labels.
 
 `tests/unit/adapters/lexical/test_schema_version.py` fails if the analysis has changed and the version has not.
@@ -26,7 +26,8 @@ CREATE TABLE memories (
   row INTEGER PRIMARY KEY, memory_id TEXT NOT NULL UNIQUE, trait INTEGER NOT NULL, occurred_ms INTEGER NOT NULL,
   source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL NOT NULL, superseded INTEGER NOT NULL, space TEXT,
   held TEXT NOT NULL, status TEXT NOT NULL, unread INTEGER NOT NULL, language INTEGER NOT NULL, marks INTEGER NOT NULL,
-  keys BLOB NOT NULL, digest BLOB NOT NULL, terms TEXT NOT NULL);
+  keys BLOB NOT NULL, accepted_ms INTEGER NOT NULL, superseded_ms INTEGER NOT NULL, digest BLOB NOT NULL,
+  terms TEXT NOT NULL);
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
 CREATE INDEX unread ON memories (row) WHERE unread = 1;
 CREATE TABLE postings (

@@ -79,7 +79,7 @@ class LexicalReader:
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
             "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
-            " language, marks, held, keys FROM memories WHERE row >= ? AND row < ?",
+            " language, marks, held, keys, accepted_ms, superseded_ms FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
         names = turn_index_names(boundary_of(name))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow, Trait, keys_of
+from schemas.moments import milliseconds_of
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache
 from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
@@ -12,11 +13,13 @@ from streams.partition.database import PartitionDatabase
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, held,
-  status, unread, keys, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  status, unread, keys, accepted_ms, superseded_ms, language, marks, digest, terms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excluded.occurred_ms,
   source = excluded.source, length = excluded.length, importance = excluded.importance,
   superseded = excluded.superseded, space = excluded.space, held = excluded.held, status = excluded.status,
-  unread = excluded.unread, keys = excluded.keys,
+  unread = excluded.unread, keys = excluded.keys, accepted_ms = excluded.accepted_ms,
+  superseded_ms = excluded.superseded_ms,
   language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
 
@@ -59,8 +62,8 @@ class PartitionWriter:
             analyzed = self._write_terms(document, boundary, row, old)
             columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
             statuses = (memory.embedding.status, document.awaits_understanding)
-            # In the order of the statement: from the id to the spaces, the statuses, the keys, the analysed text.
-            self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, columns.keys, *analyzed[1:]))
+            # In the order of the statement: from the id to the spaces, the statuses, keys and times, the analysed text.
+            self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, *columns[12:], *analyzed[1:]))
             self._cache.written(boundary, columns, trait)
 
     def remove(self, memory_id: str) -> None:
@@ -172,4 +175,6 @@ def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: Anal
         labels=analyzed.marks,
         held=" ".join(memory.embedding.searchable_beside),
         keys=keys_of(memory),
+        accepted_ms=milliseconds_of(memory.accepted_at),
+        superseded_ms=milliseconds_of(memory.superseded_at) if memory.superseded_at else 0,
     )

@@ -4,25 +4,39 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+        reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
+        assembled = await self._unless_expired(reply, record)
+        context = None if assembled.answer is None else assembled.answer.result
+        if self._context_log is None or not isinstance(context, AssembledContext):
+            return assembled
+        return HandlerResult(assembled.answer, [self._context_log(request, record, context)])
+
+    async def _unless_expired(self, reply: Awaitable[SuccessReply], record: Record) -> HandlerResult:
+        try:
+            return HandlerResult(await reply)
+        except Expired:
+            self._meters.expired(record.topic)
+            return HandlerResult(None)
 from itertools import starmap
 from time import perf_counter
 from typing import Any
 
 from agents.commands.admit import DispatchCommands
 from agents.context.answer import Answer
-from agents.context.assemble import Assemble
+from agents.context.assemble import Assemble, AssembledContext
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import SteadyClock
 from agents.ports.commands import unknown_arguments
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
+from schemas.failures import Rejected
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest, MapRequest
-from schemas.messages.records import Record
+from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply, warn_of_unknown
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.moments import milliseconds_of
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.steps.retrieve import MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S, Expired, Question, RetrievalAgents, Search
@@ -48,6 +62,9 @@ LIKELY_APPLIED_S = 0.25
 
 NOT_CAUGHT_UP = "not_caught_up"
 """The warning for an answer without the writes that it was to wait for."""
+
+LogContext = Callable[[AssembleRequest, Record, AssembledContext], Outgoing]
+"""Returns the record that says what a context is based on."""
 
 REPLY_MARGIN_S = 0.25
 """Time reserved before a deadline, so that the answer arrives in time."""
@@ -121,8 +138,13 @@ class AnswerQuery:
         asked_topic: str,
         own_writes: OwnWrites,
         meters: Meters,
+        context_log: LogContext | None = None,
     ) -> None:
-        """Take the agents by partition; `dispatch_at` those of commands that only read."""
+        """Take the agents by partition; `dispatch_at` those of commands that only read.
+
+        Without `context_log` nothing is noted of contexts.
+        """
+        self._context_log = context_log
         self._answer_at = answer_at
         self._asked_topic = asked_topic
         self._retrieval_at = retrieval_at
@@ -146,26 +168,38 @@ class AnswerQuery:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, Command):
             return await self._show(request, record, options)
+        if not isinstance(request, MapRequest) and request.as_of is not None:
+            self._check_past(request.as_of, record)
         if isinstance(request, AnswerRequest):
             answer = self._answer_at(record.partition)
             answer.check(request)
             answer.exchange(request, record)
             asked = forward(record, self._asked_topic, request.scope.boundary.encode(), record.value or b"")
             return HandlerResult(None, [asked])
+        if isinstance(request, AssembleRequest):
+            return await self.context(request, record, options)
         if isinstance(request, RetrieveRequest):
             reply = self._hits(self._retrieval_at(record.partition), request, record, options)
-        elif isinstance(request, AssembleRequest):
-            reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
         elif isinstance(request, ListRequest):
             reply = self._reply(self._list_at(record.partition).answer, request, record, options)
         else:
             reply = self._reply(self._draw_map_at(record.partition).answer, request, record, options)
         return await self._unless_expired(reply, record)
 
+    def _check_past(self, as_of: datetime, record: Record) -> None:
+        """Raise Rejected for a time that lies ahead, by the clocks of the sender and of the worker."""
+        now_ms = milliseconds_of(self._own_writes.clock.now())
+        if milliseconds_of(as_of) > max(now_ms, record.timestamp_ms):
+            raise Rejected("invalid_value", "this time lies ahead: nothing is known of it", "as_of")
+
     async def context(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and assemble a context."""
         reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
-        return await self._unless_expired(reply, record)
+        assembled = await self._unless_expired(reply, record)
+        context = None if assembled.answer is None else assembled.answer.result
+        if self._context_log is None or not isinstance(context, AssembledContext):
+            return assembled
+        return HandlerResult(assembled.answer, [self._context_log(request, record, context)])
 
     async def _unless_expired(self, reply: Awaitable[SuccessReply], record: Record) -> HandlerResult:
         try:

@@ -135,7 +135,7 @@ class AnswerWithModel:
                 if assembled.answer is None:
                     return assembled
                 assert isinstance(assembled.answer.result, AssembleResult)
-                await turns.publish()
+                await turns.publish(logged=assembled.events)
                 with step("retrieve.answer"):
                     result = await self._asked(answer, request, assembled.answer.result, record, options)
         except (TimeoutError, NoAnswer) as problem:
@@ -146,7 +146,8 @@ class AnswerWithModel:
         if exchange is not None:
             result.stored = exchange.stored
             await turns.publish(answer_turns(request, exchange, result, self._ctx.clock.now()))
-            await turns.until_written()
+        await turns.until_written()
+        if exchange is not None:
             # So that a read that follows finds them.
             within_s = min(MAX_CATCH_UP_S, ends - asyncio.get_running_loop().time())
             await self._ctx.progress.until(record.partition, lambda: answer.before(exchange) is not None, within_s)
@@ -181,8 +182,9 @@ class TurnsToStore:
         self._first = list(first)
         self._writes: list[Awaitable[None]] = []
 
-    async def publish(self, turns: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Publish the first turns, unless they are, and then these."""
+    async def publish(self, turns: Iterable[Mapping[str, Any]] = (), logged: Iterable[Outgoing] = ()) -> None:
+        """Publish the first turns, unless they are, and then these; `logged` is the record of their context."""
+        self._writes += [await self._publisher.send(out) for out in logged]
         first, self._first = self._first, []
         for turn in (*first, *turns):
             out = Outgoing(self._topic, self._key, to_json(turn), (*carried_headers(), *self._sender))

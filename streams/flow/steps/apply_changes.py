@@ -13,10 +13,11 @@ from functools import partial
 from agents.maps.draw_map import DrawMap
 from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
-from agents.rules.memory.visibility import build_memory_view
+from agents.rules.memory.visibility import build_example, build_memory_view
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten
+from schemas.messages.receipts import Receipt
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.state.memories import Memory
@@ -24,7 +25,7 @@ from streams.backoff import until_available
 from streams.flow.publisher import Publisher
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import derived_events
-from streams.flow.steps.after_forgetting import AfterForgetting
+from streams.flow.steps.after_forgetting import NOT_IN_RESULTS, AfterForgetting, ForgetReceipts
 from streams.flow.stores.stores import Stores
 from streams.flow.turns_archive import archive_forgotten
 from streams.flow.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
@@ -35,6 +36,9 @@ from streams.topics import Topics
 
 CHANGE_BATCH_SIZE = 50
 """Memories that a command changes before other records are handled: some 20 ms."""
+
+MAX_EXAMPLES = 10
+"""Memories that a dry run shows."""
 
 OnChanged = Callable[[Change, int], None]
 """Called after every applied change with its partition."""
@@ -97,6 +101,7 @@ class ApplyChanges:
         turns_log: TurnsLog | None,
         on_changed: OnChanged,
         after_forgetting: AfterForgetting,
+        receipts: ForgetReceipts,
         draw_map_at: Callable[[int], DrawMap],
     ) -> None:
         """Without `turns_log` all turns are applied before any change arrives."""
@@ -110,21 +115,55 @@ class ApplyChanges:
         self._turns_log = turns_log
         self._on_changed = on_changed
         self._after_forgetting = after_forgetting
+        self._receipts = receipts
         self._draw_map_at = draw_map_at
         self._redelivered_until: dict[int, int] = {}
         """By partition, the offset after the last change that was applied before its delivery."""
 
     async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Apply the change."""
+        if change.action == "preview":
+            return HandlerResult(
+                SuccessReply(await self._preview(change, record.partition), warn_of_unknown(change.unknown_arguments))
+            )
         is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
+        receipt = await self._receipt(change, record.partition)
         await self._commit.commit([record.partition], is_hurried=True)
         self._on_changed(change, record.partition)
         await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
         writes = after.clear_answers(change, record.partition)
-        answer = SuccessReply(_result(change, tally), warn_of_unknown(change.unknown_arguments))
-        return HandlerResult(answer, after.tombstones(change, record.partition), writes)
+        result = _result(change, tally)
+        told = [*after.tombstones(change, record.partition)]
+        if receipt is not None:
+            shown = receipt.model_dump(mode="json", exclude=NOT_IN_RESULTS)
+            result |= {"forgotten": receipt.forgotten, "receipt": shown}
+            told.append(self._receipts.out(receipt))
+        return HandlerResult(SuccessReply(result, warn_of_unknown(change.unknown_arguments)), told, writes)
+
+    async def _receipt(self, change: Change, partition: int) -> Receipt | None:
+        """Return the receipt of a change that a command `forget` asked for; it is stored with the next commit."""
+        if change.asked is None:
+            return None
+        writing = await self._commit.begin(partition)
+        try:
+            return self._receipts.close(change, partition)
+        finally:
+            # Awaited by the commit.
+            writing.finish([])
+
+    async def _preview(self, change: Change, partition: int) -> dict[str, object]:
+        """Return how many memories would be forgotten, and some of them."""
+        dated = self._dated(change, partition, await self._caught_up(change, partition))
+        count, examples = 0, list[Memory]()
+        for place, memory in enumerate(self._remember_at(partition).preview(dated)):
+            if memory is not None:
+                count += 1
+                examples += [memory] if len(examples) < MAX_EXAMPLES else []
+            if place % CHANGE_BATCH_SIZE == 0:
+                await asyncio.sleep(0)
+        return {"would_forget": count, "examples": [build_example(memory) for memory in examples]}
 
     def _is_done(self, record: Record) -> bool:
         """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""
@@ -139,7 +178,7 @@ class ApplyChanges:
         dated = partial(self._dated, change, partition, log_end)
         steps = ChangeSteps(self._remember_at(partition), dated, self._meters)
         tally = ChangeTally(change.action)
-        while await self._batch(steps, tally, change.scope.boundary, partition):  # noqa: ASYNC110 - no polling
+        while await self._batch(steps, tally, change, partition):  # noqa: ASYNC110 - no polling
             await asyncio.sleep(0)
         return tally
 
@@ -159,18 +198,20 @@ class ApplyChanges:
         applied = self._progress.next_offset(partition, change.scope.boundary) or 0
         return change.model_copy(update={"turns_until": max(log_end, applied)})
 
-    async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
+    async def _batch(self, steps: ChangeSteps, tally: ChangeTally, change: Change, partition: int) -> bool:
         """Apply some steps, and make them durable; False if none is left."""
-        taken, sent = 0, list[Awaitable[object]]()
+        taken, sent, applied = 0, list[Awaitable[object]](), list[WriteStep]()
         writing = await self._commit.begin(partition)
         try:
             while taken < CHANGE_BATCH_SIZE and (step := await steps.next()):
-                outgoing = [*derived_events(self._topics, boundary, step[1])]
+                outgoing = [*derived_events(self._topics, change.scope.boundary, step[1])]
                 outgoing += archive_forgotten(self._topics.archive, partition, step)
                 sent += [await self._publisher.send(out) for out in outgoing]
                 tally.add(step)
+                applied.append(step)
                 taken += 1
         finally:
+            self._receipts.add(change, partition, applied)
             finishing = writing.finish(sent)
         await self._commit.commit([partition], is_hurried=True)
         await finishing

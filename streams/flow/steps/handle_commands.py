@@ -17,6 +17,8 @@ from agents.ports.commands import ResultBody, unknown_arguments
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, Command
+from schemas.messages.contexts import Rating
+from schemas.messages.receipts import Asked, RecordPlace
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.moments import moment_of
@@ -83,7 +85,7 @@ class AnswerCommand:
         if command.command in BESIDE_COMMANDS:
             # It runs beside other commands, whose writes are not its own.
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
-            return HandlerResult(_answer(command, shown.result))
+            return HandlerResult(_answer(command, shown.result), self._rating_out(command, shown.rating))
         if self._taken is not None and not self._pipelines.turns_wait():
             caught_up = partial(self._taken.applied, record.partition, command.scope.boundary, MAX_CATCH_UP_S)
             await until_available(caught_up, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
@@ -138,7 +140,7 @@ class AnswerCommand:
                 await self._store(issued.with_answer(_record_id(record), result.result), command, record)
                 writes = []
             return HandlerResult(_answer(command, result.result), pending_writes=writes)
-        is_user_forgotten = result.change.whole == "user"
+        is_user_forgotten = (result.change.action, result.change.whole) == ("forget", "user")
         if command.command in REVOKING_COMMANDS or is_user_forgotten:
             # Not earlier: turns may enter the mode until it is revoked.
             turns_before = None
@@ -147,6 +149,10 @@ class AnswerCommand:
                 turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         noted = {"turns_before": turns_before, "unknown_arguments": unknown_arguments(command)}
         change = result.change.model_copy(update=noted)
+        if (change.action, command.command) == ("forget", FORGET_COMMAND):
+            place = RecordPlace(topic=record.topic, partition=record.partition, offset=record.offset)
+            asked = Asked(place=place, timestamp_ms=record.timestamp_ms)
+            change = change.model_copy(update={"asked": asked})
         # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
         await await_all(writes)
         if is_user_forgotten:
@@ -154,6 +160,13 @@ class AnswerCommand:
         # Before it is forwarded: later turns must not count as earlier ones.
         await self._store(issued.with_change(_record_id(record), change), command, record)
         return HandlerResult(None, self._forward_change(record, change))
+
+    def _rating_out(self, command: Command, rating: Rating | None) -> list[Outgoing]:
+        if rating is None:
+            return []
+        self._meters.usage.rated(rating)
+        value = rating.model_dump_json(by_alias=True).encode()
+        return [Outgoing(self._topics.contexts, command.scope.boundary.encode(), value)]
 
     def _forward_change(self, record: Record, change: Change) -> list[Outgoing]:
         """Return the pages of a change; the last has the headers of the command, and is answered."""

@@ -10,6 +10,7 @@ from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.boundary_summary import CountedMemories
+from schemas.messages.receipts import ReceiptRow
 from schemas.scopes import ScopeFields
 from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
@@ -40,6 +41,16 @@ class ScopeStore(Table[ScopeFields, Value], Protocol):
 
     def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
         """Return the scopes of a boundary that have a row."""
+
+
+class ReceiptStore(Table[str, ReceiptRow], Protocol):
+    """The table `receipts`."""
+
+    def keys(self, partition: int, prefix: str) -> Sequence[str]:
+        """Return the keys that begin so, in their order."""
+
+    def delete(self, partition: int, key: str) -> None:
+        """Delete a row."""
 
 
 class InteractionStore(Protocol):

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel
 
+from schemas.messages.receipts import ReceiptRow
 from streams.runtime.row_limit import limit_row
 
 Value = TypeVar("Value", bound=BaseModel)
@@ -33,6 +34,22 @@ class FakeJsonTable(Generic[Value]):
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return nothing: a dict is written at once."""
         return []
+
+
+class FakeReceipts(FakeJsonTable[ReceiptRow]):
+    """`streams.tables.json_table.ReceiptTable` in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(ReceiptRow)
+
+    def keys(self, partition: int, prefix: str) -> list[str]:
+        """Return the keys that begin so."""
+        here = sorted(literal_eval(shown) for where, shown in self._kept if where == partition)
+        return [key for key in here if key.startswith(prefix)]
+
+    def delete(self, partition: int, key: str) -> None:
+        """Delete a row."""
+        self._kept.pop((partition, _shown(key)), None)
 
 
 class FakeScopeTable(FakeJsonTable[Value]):

@@ -29,7 +29,7 @@ async def test_worker_and_client_log_in_over_tls(
         async with deployment.client(security=security(live_broker)) as memory:
             await memory.remember("The kettle is blue.")
             assert [hit.text for hit in (await memory.retrieve("kettle")).hits] == ["The kettle is blue."]
-            assert await memory.forget(user=True) == 1
+            assert (await memory.forget(user=True)).forgotten == 1
 
 
 async def test_wrong_password_is_refused(live_broker: RunningBroker) -> None:

@@ -92,7 +92,7 @@ async def test_users_of_one_name_in_two_organizations_share_nothing(tenants: InM
                 await memory.get_memory(foreign)
             with pytest.raises(MemoryServiceError, match="not_found"):
                 await memory.set_memory_mode(foreign, "general")
-            assert await memory.forget(memory_id=foreign) == 0
+            assert (await memory.forget(memory_id=foreign)).forgotten == 0
     assert {memory.boundary for memory in tenants.memories.all()} == {"acme/a", "acme/b", "globex/a", "globex/b"}
     assert tenants.dead_letters() == []
 
@@ -116,7 +116,7 @@ async def test_other_organization_changes_no_ranking(tmp_path: Path) -> None:
 async def test_forgetting_one_user_leaves_the_other(tenants: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundaries, "PUBLISH_INTERVAL_S", 0.01)
     await remember_everywhere(tenants)
-    assert await member(tenants, "acme", "a").forget(user=True) > 0
+    assert (await member(tenants, "acme", "a").forget(user=True)).forgotten > 0
     await tenants.topics.settled()
     gone = await everything_of(tenants, "acme", "a", modes=("*", None))
     assert "kettle of" not in gone
@@ -149,7 +149,7 @@ async def test_values_that_join_alike_are_two_boundaries(tenants: InMemoryPipeli
     await tenants.topics.settled()
     assert {record.key for record in tenants.topics.records(tenants.names.turns)} == {b"a%2Fb/c", b"a/b%2Fc"}
     assert [hit.text for hit in (await first.retrieve("kettle")).hits] == ["The kettle is blue."]
-    assert await first.forget(user=True) > 0
+    assert (await first.forget(user=True)).forgotten > 0
     assert [hit.text for hit in (await second.retrieve("kettle")).hits] == ["The kettle is red."]
 
 
@@ -274,7 +274,7 @@ async def test_scopes_without_users_belong_to_an_organization(tmp_path: Path) ->
         await pipeline.topics.settled()
         [hit] = (await acme.retrieve("kettle", projects="*")).hits
         assert hit.scope == {"organization_id": "acme", "project_id": "default"}
-        assert await acme.forget(user=True) > 0
+        assert (await acme.forget(user=True)).forgotten > 0
         assert (await acme.retrieve("kettle")).hits == ()
         assert (await acme.get_intention()).goals == ()
         assert len((await globex.retrieve("kettle")).hits) == 1
@@ -294,8 +294,9 @@ async def test_users_within_an_organization_are_scopes_where_it_is_the_boundary(
         await pipeline.topics.settled()
         assert [hit.text for hit in (await memory.retrieve("kettle")).hits] == ["The kettle of b."]
         assert len((await memory.retrieve("kettle", scope={"user_id": ["a", "b"]})).hits) == 2
-        assert await memory.forget(project=True) > 0
+        assert (await memory.forget(project=True)).forgotten > 0
         left = await memory.retrieve("kettle", scope={"user_id": "*"})
         assert [hit.text for hit in left.hits] == ["The kettle of a."]
-        assert await memory.forget(user=True) > 0, "the boundary is the organization, whichever user the scope names"
+        # The boundary is the organization, whichever user the scope names.
+        assert (await memory.forget(user=True)).forgotten > 0
         assert (await memory.retrieve("kettle", scope={"user_id": "*"})).hits == ()

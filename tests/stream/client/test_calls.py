@@ -117,18 +117,18 @@ async def use_name(memory: MemoryCalls, name: str) -> None:
     )
     assert said.memory_id is not None
     assert (await memory.get_memory(said.memory_id, user_id=name, project_id=name)).conversation_id == name
-    assert await memory.forget(conversation_id=name, user_id=name, project_id=name) == 1
+    assert (await memory.forget(conversation_id=name, user_id=name, project_id=name)).forgotten == 1
     await memory.declare_category(name, "odd names", user_id=name, project_id=name)
     assert (await memory.get_category(name, user_id=name, project_id=name)).name == name
-    assert await memory.forget(project=True, user_id=name, project_id=name) == 0
-    assert await memory.forget(user=True, user_id=name) == 0
+    assert (await memory.forget(project=True, user_id=name, project_id=name)).forgotten == 0
+    assert (await memory.forget(user=True, user_id=name)).forgotten == 0
 
 
 async def test_turn_is_forgotten_by_its_own_id(memory: MemoryCalls) -> None:
     await memory.remember("The kettle is blue.", conversation_id="c", turn_id="t1")
     await memory.remember("The lamp is red.", conversation_id="c", turn_id="t2")
-    assert await memory.forget(conversation_id="c", turn_id="t1") == 1
-    assert await memory.forget(conversation_id="c", turn_id="t1") == 0
+    assert (await memory.forget(conversation_id="c", turn_id="t1")).forgotten == 1
+    assert (await memory.forget(conversation_id="c", turn_id="t1")).forgotten == 0
     assert [one.text async for one in memory.iter_memories()] == ["The lamp is red."]
 
 

@@ -20,7 +20,7 @@ PREFIX = Settings(_env_file=None).topic_prefix
 FROM_OUTSIDE = {"turns", "retrieve", "commands", "consolidate"}
 """Topics that producers and clients write (`docs/contract.md`)."""
 
-FOR_OUTSIDE = {"replies", "dead-letters", "boundaries", "runs"}
+FOR_OUTSIDE = {"replies", "dead-letters", "boundaries", "runs", "contexts", "receipts"}
 """Topics that clients read."""
 
 FOR_OPERATORS = {"archive"}

@@ -82,4 +82,4 @@ def test_path_has_the_canonical_string_encoded_once() -> None:
     assert route.path == "/v1/users/a%252Fb%2Fu1/memories"
     assert route.query == {"project_id": "p1"}
     forget = {"schema": "command.v1", "command": "forget", "scope": scope, "arguments": {"user": True}}
-    assert route_of(forget, TENANT).query == {"confirm": "a%2Fb/u1"}
+    assert route_of(forget, TENANT).path == "/v1/users/a%252Fb%2Fu1/forget"

@@ -7,7 +7,14 @@ import pytest
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.retention import LogRetention
 from streams.settings import Settings
-from streams.topics import CHANGELOG, RETENTION_SETTINGS, repaired_settings, topic_configs, topics_with_prefix
+from streams.topics import (
+    CHANGELOG,
+    RETENTION_SETTINGS,
+    kept_hours,
+    repaired_settings,
+    topic_configs,
+    topics_with_prefix,
+)
 
 TOPICS = topics_with_prefix("memory.")
 CHANGELOG_TOPIC = "memory.worker-memories-changelog"
@@ -22,7 +29,7 @@ def topic_settings(**hours: float) -> TopicSettings:
 
 def test_by_default_nothing_differs() -> None:
     settings = topic_settings()
-    configs = topic_configs(TOPICS, settings.settings.runs_kept_hours)
+    configs = topic_configs(TOPICS, kept_hours(settings.settings))
     assert settings.wanted() == configs | {CHANGELOG_TOPIC: CHANGELOG}
     assert not TOPICS.inputs() & settings.corrected().keys()
     dead_letters = settings.corrected()[TOPICS.dead_letters]
@@ -50,7 +57,7 @@ def test_erasure_bounds_everything_that_has_texts() -> None:
         assert wanted[compacted]["max.compaction.lag.ms"] == str(2 * HOUR_MS)
         assert wanted[compacted]["segment.ms"] == str(HOUR_MS)
     for kept in (TOPICS.commands, TOPICS.dead_letters, TOPICS.service, TOPICS.pipelines):
-        assert wanted[kept] == topic_configs(TOPICS, settings.settings.runs_kept_hours)[kept]
+        assert wanted[kept] == topic_configs(TOPICS, kept_hours(settings.settings))[kept]
     assert set(RETENTION_SETTINGS) & settings.corrected()[TOPICS.turns].keys() == {"segment.ms"}
 
 

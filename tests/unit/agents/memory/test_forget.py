@@ -1,6 +1,7 @@
 """`Forget`: what each selector covers, derived memories, and kills in the middle."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -14,7 +15,7 @@ from schemas.internal.events import Forgotten, Learned
 from schemas.scopes import Scope
 from schemas.state.memories import Memory, TextVersion
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.builders.memories import embedded_in, made
+from tests.builders.memories import START, embedded_in, made
 from tests.builders.stores import fake_stores, remember_over
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.tables.memories import FakeMemories
@@ -62,7 +63,8 @@ class ForgetHarness:
 
     def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
         change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
-        for memory, events in self.agent.changed(change):
+        # As it is read from its topic.
+        for memory, events in self.agent.changed(Change.model_validate_json(change.model_dump_json(by_alias=True))):
             for event in forgettings(events):
                 assert memory is not None
                 yield memory, event
@@ -104,6 +106,46 @@ def test_each_selector_forgets_exactly_its_memories(
     assert harness.left() == left
     assert len(forgotten) == 5 - len(left)
     assert harness.forget(**selector) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "gone"),
+    [
+        ({"filters": {"speaker": "Ana"}}, ["s1", "s3"]),
+        ({"filters": {"role": "tool", "metadata": {"source": "mail"}}}, ["s2"]),
+        ({"filters": {"speaker": "Ana"}, "since": START + timedelta(minutes=12)}, ["s3"]),
+        ({"filters": {"speaker": "Ana"}, "until": START + timedelta(minutes=12)}, ["s1"]),
+        ({"filters": {"speaker": "Eve"}}, []),
+    ],
+)
+def test_filters_forget_the_turns_that_match(harness: ForgetHarness, selector: dict[str, Any], gone: list[str]) -> None:
+    harness.store("s1", 11, speaker="Ana")
+    harness.store("s2", 12, role="tool", metadata={"source": "mail"})
+    harness.store("s3", 13, speaker="Ana", superseded_by="somebody")
+    harness.store("other project", 14, speaker="Ana", project="p2")
+    harness.store("other user", 15, speaker="Ana", user="ben")
+    before = harness.left()
+    assert sorted(harness.forget(**selector)) == gone
+    assert harness.left() == [text for text in before if text not in gone]
+    assert harness.forget(**selector) == []
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [{"conversation_id": "a"}, {"whole": "user"}, {"filters": {"speaker": "Ana"}}, {"filters": {"role": "user"}}],
+)
+def test_a_preview_names_what_forgetting_removes_and_changes_nothing(
+    harness: ForgetHarness, selector: dict[str, Any]
+) -> None:
+    for number, speaker in ((11, "Ana"), (12, "Ben")):
+        harness.store(f"of {speaker}", number, speaker=speaker)
+    harness.distil("of both", 20, "of Ana", "of Ben")
+    harness.distil("of a", 21, "a1", "a2")
+    before = harness.left()
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="preview", **selector)
+    shown = sorted(memory.text for memory in harness.agent.preview(change) if memory is not None)
+    assert harness.left() == before
+    assert shown == sorted(harness.forget(**selector))
 
 
 def test_memory_is_forgotten_only_from_its_own_scope(harness: ForgetHarness) -> None:

@@ -165,6 +165,7 @@ async def test_memory_is_shown_with_its_record(lists: ListHarness) -> None:
         "speaker": "Ana",
         "text": "One",
         "occurred_at": "2026-02-01T10:00:00Z",
+        "accepted_at": "2026-02-01T10:00:00Z",
         "evidence": [{"turn_id": "t-0", "start": 0, "end": 3}],
         "version": 1,
         "embedding_status": "pending",
