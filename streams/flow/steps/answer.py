@@ -4,19 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-        reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
-        assembled = await self._unless_expired(reply, record)
-        context = None if assembled.answer is None else assembled.answer.result
-        if self._context_log is None or not isinstance(context, AssembledContext):
-            return assembled
-        return HandlerResult(assembled.answer, [self._context_log(request, record, context)])
-
-    async def _unless_expired(self, reply: Awaitable[SuccessReply], record: Record) -> HandlerResult:
-        try:
-            return HandlerResult(await reply)
-        except Expired:
-            self._meters.expired(record.topic)
-            return HandlerResult(None)
+from datetime import datetime
+from functools import partial
 from itertools import starmap
 from time import perf_counter
 from typing import Any
