@@ -315,8 +315,8 @@ def _selecting(filters: Filters) -> Filters:
 class Forget(_Arguments):
     """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, the user, or filters.
 
-    All but `user`, which covers all projects, are of the command's scope. `filters` may have `since` and `until` beside
-    it. `dry_run` tells what would be forgotten.
+    All but `user`, which covers all projects, are of the command's scope. `filters` may come with `since` and `until`.
+    `dry_run` tells what would be forgotten.
     """
 
     memory_id: MemoryId | None = None

@@ -17,7 +17,7 @@ from schemas.messages.records import Record
 TOPIC = "receipts"
 
 MAX_RECEIPTS = 50_000
-"""Receipts in memory, the latest ones, some 35 MB."""
+"""Receipts in memory, the latest ones: 35 MB."""
 
 ARRIVAL_S = 1.0
 """Seconds that a receipt may take from its command's answer until it is read here."""
