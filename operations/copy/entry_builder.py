@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS, REPORT_IMPORT
+from modestream_client.operations import OPERATING_COMMANDS, RATE, READING_COMMANDS, REPORT_IMPORT
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
@@ -42,7 +42,7 @@ LEFT_OUT_HEADERS = frozenset(
 )
 """Headers of the first delivery, which was already answered."""
 
-DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS, REPORT_IMPORT.name})
+DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS, REPORT_IMPORT.name, RATE.name})
 """Commands that are not copied: they change nothing, or only data rebuilt from the logs. Edits of pipelines are copied
 as revisions."""
 
