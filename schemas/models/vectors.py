@@ -84,8 +84,8 @@ class Point:
 class MemoryFilter:
     """The memories visible to a read: of one boundary; None admits any value.
 
-    Only columns evaluate `filters` and `as_of_ms` (`MemoryColumns.admitted`): vectors are searched among the memories that
-    they admit. As of a time, memories accepted until then are visible, unless superseded by then.
+    Only columns evaluate `filters` and `as_of_ms` (`MemoryColumns.admitted`): vectors are searched among the memories
+    that they admit. As of a time, memories accepted until then are visible, unless superseded by then.
     """
 
     boundary: str

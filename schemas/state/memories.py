@@ -137,8 +137,8 @@ class Support(BaseModel, frozen=True):
     as found by a language model: each the id of a turn that states it, a slash, and its id without a mode.
     `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is the
     item's if a language model has found another register than the turn's; `instead_of` is the text of the item that
-    rules find in the same words, and that this item replaces. `accepted_at` is the timestamp of the turn's record; None in
-    records of former releases.
+    rules find in the same words, and that this item replaces. `accepted_at` is the timestamp of the turn's
+    record; None in records of former releases.
     """
 
     memory_id: str
