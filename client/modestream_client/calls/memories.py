@@ -263,7 +263,7 @@ class WritingCalls(Session):
         return await self._run(rows.SET_INTERACTION_MODE, arguments, **options)
 
     async def get_context(self, context_id: str, **options: Unpack[CallOptions]) -> ContextBasis:
-        """Return what a context or an answer was based on: memories, and the turns that they come from.
+        """Show the basis of a context or an answer: memories, and the turns that they come from.
 
         Where the deployment logs contexts; for as long as it keeps them.
 
