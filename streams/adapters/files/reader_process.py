@@ -121,7 +121,8 @@ class ReaderProcess:
         """Kill the process and wait for its end."""
         with suppress(ProcessLookupError):
             self._process.kill()
-        await self._process.wait()
+        # Its end is told only after its output, of which the pipe may be full.
+        await self._process.communicate()
 
     async def _frame(self, max_bytes: int) -> tuple[bytes, dict[str, Any], bytes]:
         assert self._process.stdout is not None
