@@ -1,10 +1,11 @@
 """Take away from this process what reading a file does not need: memory, processor time, network, files to write.
 
 A library's defect must not become the worker's. Limits hold on every system; on Linux the kernel also refuses sockets,
-programs, signals to others and changes of files, whatever code runs. Elsewhere only Python code is refused them.
+programs, signals, processes that would outlive it and changes of files, whatever code runs. Elsewhere only Python code is refused them.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import resource
@@ -15,11 +16,17 @@ from contextlib import suppress
 from typing import Any
 
 REFUSED_SYSCALLS = {
-    # socket, connect, bind, io_uring_setup, execve, execveat, ptrace, process_vm_readv, process_vm_writev, kill
-    "x86_64": (0xC000003E, (41, 42, 49, 425, 59, 322, 101, 310, 311, 62)),
-    "aarch64": (0xC00000B7, (198, 203, 200, 425, 221, 281, 117, 270, 271, 129)),
-}
-"""By machine: its name in the kernel's audit, and the numbers of the calls."""
+    # clone; socket, connect, bind, io_uring_setup, execve, execveat, ptrace, process_vm_readv, process_vm_writev,
+    # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal, setpriority,
+    # fchmod, fchmodat, fchmodat2, fchown, fchownat; of x86 also fork, vfork, chmod, chown, lchown
+    "x86_64": (0xC000003E, 56, (41, 42, 49, 425, 59, 322, 101, 310, 311, 62, 200, 234, 129, 297, 424, 141,
+                                91, 268, 452, 93, 260, 57, 58, 90, 92, 94)),
+    "aarch64": (0xC00000B7, 220, (198, 203, 200, 425, 221, 281, 117, 270, 271, 129, 130, 131, 138, 240, 424, 140,
+                                  52, 53, 452, 55, 54)),
+}  # fmt: skip
+"""By machine: its name in the kernel's audit, the call that begins threads and processes, and those refused."""
+
+CLONE3, CLONE_THREAD = 435, 0x10000
 
 REFUSED_EVENTS = (
     "socket.",
@@ -82,13 +89,17 @@ def _confine_by_kernel() -> None:
         libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0)
 
 
-def _syscall_filter(machine: int, refused: tuple[int, ...]) -> bytes:
-    """Return a BPF program: refused calls, and those of another machine's numbers, fail with EPERM."""
-    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
-    allow, fail = 0x7FFF0000, 0x00050001
+def _syscall_filter(machine: int, clone: int, refused: tuple[int, ...]) -> bytes:
+    """Return a BPF program: refused calls, and those of another machine's numbers, fail with EPERM.
+
+    Threads may begin, processes not: of `clone3` a filter can't see which it is, and the C library does without it.
+    """
+    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, fail, missing = 0x7FFF0000, 0x00050001, 0x00050000 | errno.ENOSYS
     count = len(refused)
     # Each is: what to do, how many steps to skip if it is so, if not, with which number.
-    steps = [(load, 0, 0, 4), (equal, 0, count + 3, machine), (load, 0, 0, 0), (at_least, count + 1, 0, 0x40000000)]
-    steps += [(equal, count - index, 0, number) for index, number in enumerate(refused)]
-    steps += [(give, 0, 0, allow), (give, 0, 0, fail)]
+    steps = [(load, 0, 0, 4), (equal, 0, count + 7, machine), (load, 0, 0, 0), (at_least, count + 5, 0, 0x40000000)]
+    steps += [(equal, count + 4 - index, 0, number) for index, number in enumerate(refused)]
+    steps += [(equal, 5, 0, CLONE3), (equal, 0, 2, clone), (load, 0, 0, 16), (any_bit, 0, 1, CLONE_THREAD)]
+    steps += [(give, 0, 0, allow), (give, 0, 0, fail), (give, 0, 0, missing)]
     return b"".join(struct.pack("HBBI", *step) for step in steps)

@@ -11,15 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from schemas.failures import Unavailable
 from schemas.models.files import ReadFailed
+from schemas.models.language import Heard
 from streams.adapters.files import reader_process
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.files.reader_process import COMMAND, PROJECT_ROOT
 from tests.builders.files import KEY
+from tests.fakes.language_model import FakeLanguageModel
 
 WAITS = f"""
 import sys, time
 from streams.adapters.files import reading
+from streams.adapters.files.text_builder import MediaPiece
 
 def read_file(file, media_type, name, text):
     text.note_progress()
@@ -33,6 +37,9 @@ def read_file(file, media_type, name, text):
     if name == "die":
         import ctypes
         ctypes.string_at(0)
+    if name == "flood":
+        while True:
+            text.send(MediaPiece(bytes(1 << 20), "piece.flac"))
     if name == "vanish":
         import os
         os._exit(1)
@@ -57,6 +64,10 @@ attempts = {
     "file": lambda: open(sys.argv[1] + ".new", "w"),
     "change in C": lambda: libc.unlink(sys.argv[1].encode()) == 0 or 1 / 0,
     "signal": lambda: os.kill(os.getppid(), 0),
+    "signal to a thread in C": lambda: libc.tgkill(os.getppid(), os.getppid(), 0) == 0 or 1 / 0,
+    "signal by a file in C": lambda: libc.syscall(424, os.pidfd_open(os.getppid()), 0, None, 0) == 0 or 1 / 0,
+    "rights in C": lambda: libc.chmod(sys.argv[1].encode(), 0o600) == 0 or 1 / 0,
+    "process in C": lambda: libc.fork() >= 0 or 1 / 0,
     "memory": lambda: bytearray(2 << 30),
 }
 for name, attempt in attempts.items():
@@ -134,6 +145,23 @@ async def test_process_that_is_given_up_is_ended(reader: ProcessFileReader, path
     await asyncio.wait([reading])
     assert not reader._idle
     assert await read(reader, path) == KEY
+
+
+class Slow(FakeLanguageModel):
+    async def transcribe(self, *_: object) -> list[Heard]:
+        await asyncio.sleep(1)
+        raise Unavailable("away")
+
+
+async def test_process_that_writes_while_no_model_takes_it_blocks_no_file(
+    monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    reader = ProcessFileReader(ReadLimits(processes=1), Slow())
+    async with asyncio.timeout(30):
+        assert await read(reader, path, "flood") == "unavailable"
+        assert await read(reader, path) == KEY
+        await reader.close()
 
 
 async def test_process_that_was_killed_while_idle_costs_no_file(reader: ProcessFileReader, path: Path) -> None:
