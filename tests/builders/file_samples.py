@@ -318,6 +318,23 @@ HOSTILE = {
     "an e-mail with a bomb": Sample(
         lambda: mail(KEY, None, [(bomb(200 << 20), DOCX, "a.docx")]).as_bytes(), "a.eml", EML, (KEY,)
     ),
+    "a text that begins like an e-mail": Sample(
+        lambda: b"Subject: keys\r\n" + b"  - one\r\n" * 500 + KEY.encode(), "a.txt", "text/plain", (KEY,), fails=READY
+    ),
+    "200,000 headings": Sample(lambda: b"# a\n" * 200_000, "a.md", "text/markdown", fails=READY),
+    "a table of 60,000 columns and short rows": Sample(
+        lambda: ",".join(f"a{n}" for n in range(60_000)).encode() + b"\nx" * 60_000, "a.csv", "text/csv", fails=READY
+    ),
+    "a table of quotation marks in one line": Sample(lambda: b"'a' b," * 40_000, "a.csv", "text/csv", fails=READY),
+    "a page whose tags end nothing": Sample(
+        lambda: b"<html>" + b"<div></x>" * 200_000, "a.html", HTML, fails=UNREADABLE
+    ),
+    "an e-mail in an unknown encoding": Sample(
+        lambda: f"From: a\nTo: b\nContent-Type: text/plain; charset=iso-8859-8-x\n\n{KEY}".encode(),
+        "a.eml",
+        EML,
+        (KEY,),
+    ),
     "more text than a file may have": Sample(lambda: b"again " * 333_334, "a.txt", "text/plain", fails=TOO_LARGE),
     "one endless word": Sample(lambda: b"a" * 1_999_000, "a.txt", "text/plain", fails=READY),
     "white space": Sample(lambda: b" \n" * 990_000, "a.txt", "text/plain", fails=READY),

@@ -2,6 +2,7 @@
 
 import email
 import io
+from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import default as modern
 from typing import Any, BinaryIO
@@ -105,7 +106,9 @@ def _read_part(part: Any, text: TextBuilder, name: str) -> None:
         if isinstance(content, bytes):
             charset = part.get_content_charset("")
             if part.get_content_maintype() == "text" and charset:
-                content = content.decode(charset, "replace").encode()
+                # Its beginning says what a wrong name does not.
+                with suppress(LookupError, ValueError):
+                    content = content.decode(charset, "replace").encode()
             file = io.BytesIO(content)
             kind = kind_of(file, part.get_content_type(), name)
             if kind != "sound":

@@ -39,7 +39,7 @@ def paragraphs(text: str, *, headings: bool = False) -> Iterator[Block]:
 
 
 def _sections(text: str, start: int, end: int, *, headings: bool) -> Iterator[Block]:
-    starts = [match.start() for match in _HEADING.finditer(text, start, end)] if headings else []
+    starts = {match.start() for match in _HEADING.finditer(text, start, end)} if headings else set()
     cuts = sorted({start, *starts, end})
     for left, right in pairwise(cuts):
         span = stripped_span(text, left, right)

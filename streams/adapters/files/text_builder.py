@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 from schemas.models.files import FileText, ReadFailed
 from streams.adapters.files.segments import Block, cut_segments, paragraphs
@@ -71,12 +72,8 @@ class TextBuilder:
 
     def add_row(self, cells: Sequence[str], header: Sequence[str] | None) -> None:
         """Add a row of a table, each cell with its column's name: so a row is understood without the others."""
-        names: Sequence[str] = header or [""] * len(cells)
-        named = [
-            f"{name}: {cell}" if name else cell
-            for name, cell in zip((*names, *[""] * (len(cells) - len(names))), cells, strict=False)
-            if cell
-        ]
+        names = chain(header or (), repeat(""))
+        named = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
         self.add("; ".join(named), gap="\n")
 
     def add_paragraphs(self, text: str, *, headings: bool = False) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
@@ -107,9 +108,13 @@ def add_html(page: str, text: TextBuilder) -> None:
 def _depth(page: str) -> int:
     """Return how deep a page is nested, by its tags: the parser's time grows with the square of it."""
     depth = deepest = 0
+    begun: Counter[str] = Counter()
     for tag in _TAG.finditer(page):
-        if tag[2].lower() not in _UNENDED:
-            depth = max(0, depth - 1) if tag[1] else depth + 1
+        # An end of what was not begun ends nothing.
+        if (name := tag[2].lower()) not in _UNENDED and (not tag[1] or begun[name]):
+            step = -1 if tag[1] else 1
+            begun[name] += step
+            depth += step
             deepest = max(deepest, depth)
     return deepest
 
@@ -125,7 +130,7 @@ def read_csv(file: BinaryIO, text: TextBuilder) -> None:
     csv.field_size_limit(text.max_chars)
     content = decode(file, text.max_chars * MAX_BYTES_PER_CHAR, text.max_chars)
     try:
-        dialect: Any = csv.Sniffer().sniff(content[:HEAD_BYTES].rpartition("\n")[0] or content, ",;\t|")
+        dialect: Any = csv.Sniffer().sniff(content[:HEAD_BYTES].rpartition("\n")[0] or content[:HEAD_BYTES], ",;\t|")
     except csv.Error:
         dialect = csv.excel
     try:
