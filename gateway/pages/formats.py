@@ -272,7 +272,9 @@ def marked_text(text: str, contained: str | None, chars: int) -> Markup:
     found = re.search(re.escape(contained), text, re.IGNORECASE) if contained else None
     begin = max(0, found.start() - chars // 3) if found and found.end() > chars else 0
     pieces = pieces_of(text[begin : begin + chars], [(found.start() - begin, found.end() - begin)] if found else [])
-    shown = Markup("").join(Markup("<mark>{}</mark>").format(one.text) if one.is_marked else one.text for one in pieces)
+    shown = Markup("").join(
+        Markup("<mark>{}</mark>").format(piece.text) if piece.is_marked else piece.text for piece in pieces
+    )
     return Markup("… ") * (begin > 0) + shown + Markup(" …") * (begin + chars < len(text))
 
 

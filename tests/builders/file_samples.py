@@ -330,10 +330,7 @@ HOSTILE = {
         lambda: b"<html>" + b"<div></x>" * 200_000, "a.html", HTML, fails=UNREADABLE
     ),
     "an e-mail in an unknown encoding": Sample(
-        lambda: f"From: a\nTo: b\nContent-Type: text/plain; charset=iso-8859-8-x\n\n{KEY}".encode(),
-        "a.eml",
-        EML,
-        (KEY,),
+        f"From: a\nTo: b\nContent-Type: text/plain; charset=iso-8859-8-x\n\n{KEY}".encode, "a.eml", EML, (KEY,)
     ),
     "more text than a file may have": Sample(lambda: b"again " * 333_334, "a.txt", "text/plain", fails=TOO_LARGE),
     "one endless word": Sample(lambda: b"a" * 1_999_000, "a.txt", "text/plain", fails=READY),

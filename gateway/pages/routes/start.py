@@ -87,7 +87,7 @@ def start_pages(pages: Pages) -> Sequence[BaseRoute]:
         view = pages.view(request)
         call = Call.within(view.caller, "", 3, view.request_id)
         listed = await pages.service.users.list(call, "", 1, None, asks_worker=False)
-        first = next((pages.service.boundary_fields.name(one["scope"]) for one in listed["items"]), None)
+        first = next((pages.service.boundary_fields.name(user["scope"]) for user in listed["items"]), None)
         return pages.part(view, "parts/arrived.html", first=first)
 
     return [

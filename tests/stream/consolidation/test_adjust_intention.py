@@ -87,7 +87,9 @@ async def test_goal_of_the_whole_user_is_reached_by_a_turn_of_a_project(pipeline
     await pipeline.remember(SHIPPED, occurred_at="2026-03-02T09:00:00Z")
     await pipeline.topics.settled()
     [change] = await adjusted(pipeline)
-    assert (change["op"], change["name"], change["after"]) == ("resolve_entry", "whole_user.goals", SHIPPED)
+    assert change["op"] == "resolve_entry"
+    assert change["name"] == "whole_user.goals"
+    assert change["after"] == SHIPPED
     assert (await intention(pipeline, "*"))["goals"] == []
 
 
@@ -106,7 +108,9 @@ async def test_forgetting_the_turn_opens_the_goal_of_the_whole_user_again(pipeli
 async def test_model_finds_a_goal_reached_with_the_turn_that_says_so(asking: InMemoryPipeline) -> None:
     await say(asking, GOAL, REACHED)
     [change] = await adjusted(asking)
-    assert (change["op"], change["before"], change["after"]) == ("resolve_entry", GOAL, REACHED)
+    assert change["op"] == "resolve_entry"
+    assert change["before"] == GOAL
+    assert change["after"] == REACHED
     assert (await intention(asking))["goals"] == []
 
 

@@ -178,7 +178,8 @@ async def test_intention_of_the_whole_user_has_nothing_above_it(tmp_path: Path) 
 async def test_no_other_command_takes_any_project(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         refused = await pipeline.command("declare_category", project="*", name="health")
-        assert (refused["error"]["code"], refused["error"]["field"]) == ("invalid_value", "scope.project_id")
+        assert refused["error"]["code"] == "invalid_value"
+        assert refused["error"]["field"] == "scope.project_id"
 
 
 async def test_search_finds_the_intention_of_the_whole_user_in_a_project(tmp_path: Path) -> None:

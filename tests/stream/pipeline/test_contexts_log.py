@@ -65,7 +65,9 @@ async def test_a_rating_is_an_event_and_counted(pipeline: InMemoryPipeline) -> N
     context_id = (await assemble(pipeline))["context_id"]
     assert (await pipeline.command("rate", context_id=context_id, useful=[key]))["result"] == {"rated": 1}
     rating = logged(pipeline)[-1]
-    assert (rating["schema"], rating["useful"], rating["mode"]) == ("rating.v1", [key], "general")
+    assert rating["schema"] == "rating.v1"
+    assert rating["useful"] == [key]
+    assert rating["mode"] == "general"
     assert b'modestream_ratings_total{mode="general",revision="0",useful="true"} 1.0' in pipeline.meters.exposition()
 
 
@@ -77,7 +79,8 @@ async def test_only_references_are_rated(pipeline: InMemoryPipeline, arguments: 
     await say(pipeline, "The spare key is under the third pot.", "t-1")
     context_id = (await assemble(pipeline))["context_id"]
     error = (await pipeline.command("rate", context_id=context_id, **arguments))["error"]
-    assert (error["code"], error["field"]) == ("invalid_value", field)
+    assert error["code"] == "invalid_value"
+    assert error["field"] == field
 
 
 async def test_forgetting_a_user_is_a_tombstone(pipeline: InMemoryPipeline) -> None:

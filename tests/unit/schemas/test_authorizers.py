@@ -28,7 +28,8 @@ def opened(name: str = "grants_of") -> Any:
 
 def test_function_says_which_grants_a_principal_has() -> None:
     [grant] = opened().of("ana")
-    assert (grant.user_id, grant.may) == (("ana",), ("read",))
+    assert grant.user_id == ("ana",)
+    assert grant.may == ("read",)
 
 
 def test_principal_that_the_function_does_not_know_has_none() -> None:

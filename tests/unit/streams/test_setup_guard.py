@@ -38,7 +38,8 @@ async def test_setup_names_index_providers_taxonomy_and_categories() -> None:
     [written] = map(json.loads, log.written)
     assert written["vector_index"] == "embedded"
     assert written["providers"] == {"default": {"model": "openai/gpt-x", "roles": []}}
-    assert (written["taxonomy"]["version"], len(written["taxonomy"]["digest"])) == ("1.0", 12)
+    assert written["taxonomy"]["version"] == "1.0"
+    assert len(written["taxonomy"]["digest"]) == 12
     assert len(written["categories"]) == 12
 
 

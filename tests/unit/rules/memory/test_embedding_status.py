@@ -71,25 +71,31 @@ def test_vector_that_is_due_again_has_no_error(mark: Callable[[Memory], Memory])
     embedding = mark(waiting_memory()).embedding
     assert embedding.place == OLD_LOCATION
     assert embedding.space is None
-    assert (embedding.error, embedding.error_code, embedding.error_at) == (None, None, None)
+    assert embedding.error is None
+    assert embedding.error_code is None
+    assert embedding.error_at is None
 
 
 def test_error_has_its_code_and_the_time_since_when_it_lasts() -> None:
     first = waiting_memory(at=BEFORE)
     again = mark_waiting(first, embedded(status="waiting", space=None, error="x", code="model_missing", at=AFTER))
-    assert (again.embedding.error_code, again.embedding.error_at) == ("model_missing", BEFORE)
+    assert again.embedding.error_code == "model_missing"
+    assert again.embedding.error_at == BEFORE
 
 
 def test_another_error_begins_when_it_happens() -> None:
     failed = apply_embedded(
         waiting_memory(at=BEFORE), embedded(status="failed", error="x", code="text_refused", at=AFTER)
     )
-    assert (failed.embedding.error_code, failed.embedding.error_at) == ("text_refused", AFTER)
+    assert failed.embedding.error_code == "text_refused"
+    assert failed.embedding.error_at == AFTER
 
 
 def test_written_vector_has_no_error() -> None:
     embedding = apply_embedded(waiting_memory(), embedded()).embedding
-    assert (embedding.error, embedding.error_code, embedding.error_at) == (None, None, None)
+    assert embedding.error is None
+    assert embedding.error_code is None
+    assert embedding.error_at is None
 
 
 @pytest.mark.parametrize("status", ["failed", "waiting", "stale"])
