@@ -15,7 +15,7 @@ RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps -
     --requirement requirements.broker.lock
 
 FROM python:3.11-slim AS application
-RUN useradd --uid 10001 --create-home worker && install --directory --owner worker --group worker /data
+RUN useradd --uid 10001 --create-home worker && install --directory --owner worker --group worker /data /files
 WORKDIR /app
 COPY schemas schemas
 COPY agents agents

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import uvicorn
 from fastapi import FastAPI
@@ -46,10 +47,12 @@ from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters
 from gateway.service.events import Feed
+from gateway.service.files import FileStore
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.settings import GatewaySettings
 from schemas.internal.service import Successor
+from schemas.state.files import DEFAULT_MAX_FILE_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +71,16 @@ OTHER_DESCRIPTORS = 256
 
 KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+
+
+class KeptFiles(NamedTuple):
+    """Where the bytes of files are, and how many one has at most; the command line knows the store."""
+
+    store: FileStore | None
+    max_bytes: int
+
+
+NO_FILES = KeptFiles(None, DEFAULT_MAX_FILE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +206,7 @@ async def _is_stopped_before(stop: asyncio.Event, record: DeploymentRecord) -> b
     return stop.is_set()
 
 
-def run_gateway(settings: GatewaySettings) -> int:
+def run_gateway(settings: GatewaySettings, files: KeptFiles = NO_FILES) -> int:
     """Serve until a signal; return the exit code. The caller has configured the logs.
 
     Raises SystemExit with the reason for a setting, or a file that it names, that can't be used.
@@ -219,7 +232,7 @@ def run_gateway(settings: GatewaySettings) -> int:
         secret = settings.gateway_cookie_secret
         sessions = Sessions(secrets.token_bytes(SECRET_BYTES) if secret is None else secret.get_secret_value().encode())
         outbox = Outbox(connections.meters)
-        served = _served(settings, connections, sessions, outbox)
+        served = _served(settings, connections, sessions, outbox, files=files)
     except (OSError, ValueError) as error:
         sys.exit(f"gateway: a file of keys or grants can't be read: {error}")
     for warning in without_policy(settings):
@@ -241,7 +254,13 @@ def run_gateway(settings: GatewaySettings) -> int:
 
 
 def _served(
-    settings: GatewaySettings, connections: Connections, sessions: Sessions, outbox: Outbox, patience_s: float = 0
+    settings: GatewaySettings,
+    connections: Connections,
+    sessions: Sessions,
+    outbox: Outbox,
+    patience_s: float = 0,
+    *,
+    files: KeptFiles,
 ) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster.of(settings)
@@ -250,9 +269,9 @@ def _served(
     def at(successor: Successor | None) -> Served:
         # Callers have waited for the end of the pause: what they ask is answered once the backend is connected.
         following = settings if successor is None else settings.at(successor)
-        return _served(following, connections, sessions, outbox, PATIENCE_S)
+        return _served(following, connections, sessions, outbox, PATIENCE_S, files=files)
 
-    app = build_app(settings, connections.meters, record, sessions, patience_s, outbox=outbox)
+    app = build_app(settings, connections.meters, record, sessions, patience_s, outbox=outbox, files=files)
     return Served(app=app, cluster=cluster, record=record, connections=connections, at=at)
 
 
@@ -264,6 +283,7 @@ def build_app(
     patience_s: float = 0,
     *,
     outbox: Outbox | None = None,
+    files: KeptFiles = NO_FILES,
 ) -> FastAPI:
     """Build the app over Kafka; it connects once the deployment of `record` serves.
 
@@ -294,6 +314,8 @@ def build_app(
         receipts=feeds.receipts,
         dead_letters=DeadLetters(letters, dead_letters),
         exports=settings.gateway_imports,
+        files=files.store,
+        max_file_bytes=files.max_bytes,
     )
     mcp = McpRouter(service, settings.mcp_tools, meters)
     service_answers = readiness_of(backend, boundary_fields)

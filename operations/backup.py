@@ -12,8 +12,10 @@ from operations.copy.entry_builder import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
 from operations.deployment import Progress, deployment_at, named_scope, read_service_record
+from operations.files import FOLDER, check_files, copy_files
 from operations.migrate import CopyRun, print_report
 from schemas.internal.service import ServiceRecord
+from streams.adapters.files.object_bytes import ObjectBytes, open_file_bytes
 from streams.settings import Settings
 
 
@@ -56,11 +58,15 @@ async def _write(folder: Path, source: Settings, service: ServiceRecord) -> int:
         writer = BackupWriter(folder, logs, service, builder)
         with Progress("backup", 0, "records") as progress:
             await writer.write(outcome, progress.reach)
+    # After the logs: each turn of theirs has its bytes, or was forgotten since.
+    kept = ObjectBytes(str(folder / FOLDER))
+    files = await copy_files(open_file_bytes(source.file_place), kept, forgotten=outcome.forgotten)
     segments = writer.manifest.segments
     records, size = sum(segment.records for segment in segments), sum(segment.size for segment in segments)
     sys.stdout.write(
         f"backup: {writer.written} new offsets; {records} records in {len(segments)} files of {size} bytes,"
-        f" {len(outcome.forgotten)} forgotten ids\nbackup: digest {writer.manifest.digest}\n"
+        f" {len(outcome.forgotten)} forgotten ids\nbackup: {files.copied} new files, {files.present} there,"
+        f" {files.size} bytes in all\nbackup: digest {writer.manifest.digest}\n"
     )
     return 0
 
@@ -74,13 +80,17 @@ async def restore(options: RestoreOptions, settings: Settings) -> int:
     logs.check()
     taken = f"taken at {logs.manifest.taken_at}, digest {logs.manifest.digest}"
     sys.stderr.write(f"{options.folder}: {taken}; all files are as the manifest says\n")
+    kept = ObjectBytes(str(options.folder / FOLDER))
     if options.check_only:
+        sys.stderr.write(f"{await check_files(kept)} files of turns are as their names say\n")
         return 0
     made = await read_service_record(settings)
     target = settings if made is None else settings.model_copy(update={"partitions": made.partitions})
     fields = logs.manifest.service.scope_fields
     if tuple(sorted(settings.scope_model.model_fields)) != fields:
         raise InvalidBackup(f"the backup has scopes of {', '.join(fields)}: set MODESTREAM_SCOPE_MODEL accordingly")
+    # Before the logs: the worker reads files as soon as it has their turns.
+    await copy_files(kept, open_file_bytes(settings.file_place))
     outcome = await logs.outcome()
     builder = EntryBuilder(logs.partitions, settings.scope_model, settings.scope_model, outcome.forgotten)
     name = named_scope(str(options.folder.resolve()), target.broker, target.topic_prefix)

@@ -251,16 +251,18 @@ def _restart(options: argparse.Namespace, _settings: Settings) -> int:
     return run_restart(options.data_dir)
 
 
-def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
+def _gateway(options: argparse.Namespace, settings: Settings) -> int:
     with exempt_from_collection():
-        from gateway.server import run_gateway
+        from gateway.server import KeptFiles, run_gateway
         from gateway.settings import GatewaySettings
+        from streams.adapters.files.object_bytes import open_file_bytes
         from streams.observability.logs import run_logged
 
     chosen = read_settings(GatewaySettings)
     check_security(chosen.kafka_security)
+    files = KeptFiles(open_file_bytes(settings.file_place), settings.files_max_bytes)
     _configure_gateway_logs(chosen.log_level)
-    return run_logged("gateway", chosen, lambda: run_gateway(chosen), _unknown_names(options))
+    return run_logged("gateway", chosen, lambda: run_gateway(chosen, files), _unknown_names(options))
 
 
 def _client(user: str, settings: Settings) -> "SyncMemoryClient":

@@ -15,6 +15,7 @@ from schemas.models.language import Profiles
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
+from schemas.state.files import DEFAULT_MAX_FILE_BYTES
 from schemas.state.maintenance import Hours, MaintenanceTask
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
 
@@ -229,6 +230,19 @@ class Settings(BaseSettings):
     sufficiency_timeout_s: float = Field(default=3.0, gt=0)
     """Time limit of the model; past it the rules say."""
 
+    files: str | None = None
+    """Where the bytes of files are: a folder, or `s3://bucket/prefix` with the variables of AWS's clients. None:
+    `files` in the data directory."""
+
+    files_max_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
+    """Bytes of one file."""
+
+    files_grace_s: float = Field(default=3600.0, ge=0)
+    """Seconds after which `reconcile` removes bytes that no memory has: a turn may be on its way until then."""
+
+    fetch_uris: tuple[str, ...] = ()
+    """Prefixes of the addresses (`https`, `http`, `s3`) whose bytes are fetched and read: JSON. Empty: none."""
+
     file_processes: int = Field(default=2, ge=1)
     """Files that are read concurrently, each in a process that does nothing else."""
 
@@ -296,6 +310,11 @@ class Settings(BaseSettings):
     def models(self) -> Path:
         """The directory of exported models."""
         return self.model_dir or self.data_dir / "models"
+
+    @property
+    def file_place(self) -> str:
+        """Where the bytes of files are."""
+        return self.files or str(self.data_dir / "files")
 
     @property
     def embedder_dir(self) -> Path:

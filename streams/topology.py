@@ -56,6 +56,7 @@ from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.answer_with_model import AnswerWithModel
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
+from streams.flow.steps.file_jobs import FileJobs
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.log_context import context_record
@@ -191,6 +192,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).maintain,
         lambda partition: agents.at(partition).compare_embedders,
         refreshes,
+        FileJobs(remember_at, ctx),
         ctx,
     )
     run_consolidations = RunConsolidations(

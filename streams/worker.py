@@ -17,6 +17,7 @@ import uvloop
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.model_loading import RecordedModels
+from streams.adapters.files.object_bytes import ResourceBytes
 from streams.adapters.kafka.admin import hosts_of_members
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor
 from streams.adapters.kafka.logs import KafkaBoundaryLog, KafkaForgottenLogs, KafkaPipelineLog
@@ -30,6 +31,7 @@ from streams.bootstrap.adapters import (
     build_models,
     open_cross_encoder,
     open_embedders,
+    open_file_reader,
     open_indexes,
     open_language_models,
     open_taxonomy,
@@ -55,6 +57,7 @@ from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.maintenance import MaintenanceScheduler, backup_status
+from streams.flow.background.reading_files import ReadFiles
 from streams.flow.background.receipts import CheckReceipts
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
@@ -162,6 +165,7 @@ class WorkerParts:
         )
         self.counts = SqliteBoundaryCounts(settings.data_dir / "partitions")
         self.boundaries = PublishBoundaries(self.counts, KafkaBoundaryLog(settings), self.ctx)
+        self.file_reader = open_file_reader(settings, self.models.language)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
         self.stall_detector = StallDetector(
             self.meters.work_done, self._lag_of_steps, self.status.positions, self.meters.is_away
@@ -185,6 +189,15 @@ class WorkerParts:
             at_once=self.settings.llm_concurrency,
             backlog_per_second=self.settings.llm_backlog_per_second,
             busy=lambda: self.status.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
+        )
+        assert self.ctx.file_bytes is not None
+        self.files = ReadFiles(
+            lambda partition: agents.at(partition).remember,
+            self.file_reader,
+            ResourceBytes(self.ctx.file_bytes, self.settings.fetch_uris, self.settings.files_max_bytes),
+            self._indexer_lag,
+            self.ctx,
+            at_once=2 * self.settings.file_processes,
         )
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.status.partitions())
         self.indexes.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
@@ -249,6 +262,7 @@ class WorkerParts:
         await self.language.close()
         await self.embedders.close()
         await self.cross_encoder.close()
+        await self.file_reader.close()
         self.texts.close()
         self.member_file.close()
 
@@ -278,7 +292,7 @@ class WorkerParts:
         watch = WatchTopics(self.settings, self._topic_settings().wanted(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
-        runs += [self.spaces.run(), copies_of(self.app).run(), self.boundaries.run()]
+        runs += [self.spaces.run(), copies_of(self.app).run(), self.boundaries.run(), self.files.run()]
         runs.append(self.pipeline_log.run(self.pipelines.history.take))
         logs = KafkaForgottenLogs(self.settings, self.app.tables.changelog_topics)
         erases_logs = self.retention.erased_s is not None

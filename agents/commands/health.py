@@ -9,12 +9,14 @@ from modestream_client.vocabulary import EmbeddingStatus
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.jobs import Jobs
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Modes
+from agents.ports.stores import Files, Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.commands import Command
 from schemas.moments import iso
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.files import FileStatuses
 from schemas.state.maintenance import MAINTENANCE_JOBS, Schedule
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names
 from schemas.state.modes import Mode
@@ -47,6 +49,24 @@ COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "f
 StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 
+class FileCounts:
+    """Counts the files of a boundary."""
+
+    def __init__(self, files: Files, memories: Memories) -> None:
+        self._files = files
+        self._memories = memories
+
+    def of(self, boundary: str, projects: Collection[str] | None) -> dict[str, int]:
+        """Return how many files are read, fail or wait, of these projects (None: of all); and different uploads."""
+        counts = FileStatuses()
+        for memory_id, statuses in self._files.turns(boundary).items():
+            turn = None if projects is None else self._memories.get(memory_id)
+            if projects is None or (turn is not None and turn.scope[PROJECT_FIELD] in projects):
+                counts = counts.plus(statuses)
+        stored = {"stored": len(self._files.hashes(boundary))} if projects is None else {}
+        return {**counts.model_dump(), **stored}
+
+
 class Health:
     """The command `health` in, its result out."""
 
@@ -59,9 +79,11 @@ class Health:
         jobs: Jobs,
         deployment: StatusSource,
         usage: UsageSource,
+        files: FileCounts,
         schedule: Schedule = NOTHING_SCHEDULED,
     ) -> None:
         """`deployment` reports lag and models of this worker, `usage` counts its requests."""
+        self._files = files
         self._schedule = schedule
         self._words = words
         self._modes = modes
@@ -112,6 +134,7 @@ class Health:
             "jobs": running,
             "last_jobs": shown[::-1][:MAX_LAST_JOBS],
             "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
+            "files": self._files.of(boundary, projects),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
             "orphans": self._orphans(boundary, projects),

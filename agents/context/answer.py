@@ -17,7 +17,6 @@ from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult,
 from agents.ports.models import LanguageModel
 from agents.ports.stores import Memories
 from agents.rules.answer.response_format import check_schema, read_answer
-from agents.rules.memory.versions import derive_memory_id
 from agents.rules.prompts.prompting import Template, split_template
 from schemas.failures import Rejected
 from schemas.messages.assemble import AnswerRequest, text_digest
@@ -25,6 +24,7 @@ from schemas.messages.records import Record
 from schemas.messages.turns import pieces_of
 from schemas.models.language import Chat, ChatAnswer, OnText, Profiles, Unanswerable
 from schemas.scopes import ANY_VALUE
+from schemas.state.memories import derive_memory_id
 
 ANSWER_STEP, ANSWER_ROLE = "retrieve.answer", "answer"
 """The names by which a deployment selects the language model profile."""

@@ -33,6 +33,7 @@ from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
 from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
+from agents.rules.memory.resources import is_part, with_quotes
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN
 from agents.rules.text.sentences import Span
 from schemas.failures import ModelMissing, Unavailable
@@ -148,7 +149,8 @@ class Assemble:
         """
         summaries: dict[str, Memory] = {}
         passages: dict[str, list[Span]] = {}
-        source = self._source(request, summaries, passages)
+        quoted: dict[str, list[str]] = {}
+        source = self._source(request, summaries, passages, quoted)
         packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
         search = RetrieveRequest(
             scope=request.scope,
@@ -162,6 +164,11 @@ class Assemble:
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
         retrieved, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
         passages |= passages_to_show(retrieved.hits)
+        quoted |= {
+            hit.memory_id: [item.memory_id for item in hit.items if item.type == "document"]
+            for hit in retrieved.hits
+            if hit.items
+        }
         state: State = {"query": request.query, "hits": retrieved.hits, "modes": retrieved.modes}
         build = partial(self._build, request, packer, source.now, summaries)
         await self._pipelines.run({BUILD_CONTEXT: build}, state)
@@ -203,8 +210,14 @@ class Assemble:
         return {"context": result, "warned": [*judge_warnings, *_unknown_pins(snapshot.unknown)]}
 
     def _source(
-        self, request: AssembleRequest, summaries: dict[str, Memory], passages: Mapping[str, Sequence[Span]]
+        self,
+        request: AssembleRequest,
+        summaries: dict[str, Memory],
+        passages: Mapping[str, Sequence[Span]],
+        quoted: Mapping[str, Sequence[str]],
     ) -> PromptSource:
+        """Return the source of the prompt; `quoted` are the ids of parts of files by those of their turns."""
+
         @cache
         def terms() -> TermCoverage:
             """Return the query's terms; most contexts cut no text and never need them."""
@@ -216,7 +229,12 @@ class Assemble:
             memory = summaries.get(memory_id) or self._memories.get(memory_id)
             if memory is None or (request.for_model and memory.visibility.private):
                 return None
-            return None if already_shown and text_digest(memory.text) in already_shown else memory
+            if already_shown and text_digest(memory.text) in already_shown:
+                return None
+            if memory_id not in quoted:
+                return memory
+            parts = map(self._memories.get, quoted[memory_id])
+            return with_quotes(memory, [part for part in parts if part is not None and is_part(part)])
 
         return PromptSource(
             request,

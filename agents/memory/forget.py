@@ -10,6 +10,7 @@ current again.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
+from agents.memory.files import KeepFiles
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
@@ -38,10 +39,13 @@ NO_STEP: WriteStep = (None, ())
 class ForgetMemories:
     """The part of `Remember` that forgets."""
 
-    def __init__(self, memories: MemoryWriter, words: LexicalWriter, items: KeepItems, write: WriteMemory) -> None:
+    def __init__(
+        self, memories: MemoryWriter, words: LexicalWriter, items: KeepItems, files: KeepFiles, write: WriteMemory
+    ) -> None:
         self._memories = memories
         self._words = words
         self._items = items
+        self._files = files
         self._write = write
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
@@ -125,6 +129,8 @@ class ForgetMemories:
     def _forget(self, memory_ids: Iterable[str], selected: Collection[str]) -> Iterator[WriteStep]:
         """Forget these by their current records: they may have been written or forgotten since they were selected."""
         for memory_id in memory_ids:
+            if (current := self._memories.get(memory_id)) is not None:
+                yield from self._files.forget_parts(current)
             # Other events may have been handled in the meantime: look for derived memories until none is left.
             while (memory := self._memories.get(memory_id)) is not None:
                 derived = next(self._forget_derived(memory, selected), None)
@@ -182,6 +188,7 @@ class ForgetMemories:
             return self._items.forget_item(memory)
         self._words.remove(memory.memory_id)
         self._memories.forget(memory.memory_id, memory.embedding.place)
+        self._files.forgotten(memory)
         # An edited turn: something may have been derived from its earlier text.
         has_derived = has_signals(memory) or memory.version > 1 or memory.origin == "distilled"
         learned = [Learned(memory_id=memory.memory_id, scope=memory.scope)] if has_derived else []

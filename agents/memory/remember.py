@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from agents.memory.affected import affected_memories
 from agents.memory.claims import ResolveClaims
 from agents.memory.file_items import FileItems
+from agents.memory.files import KeepFiles
 from agents.memory.forget import NO_STEP, ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
@@ -25,7 +26,7 @@ from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodRe
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalWriter
-from agents.ports.stores import Categories, ClaimWriter, InteractionWriter, MemoryWriter, Modes
+from agents.ports.stores import Categories, ClaimWriter, FileWriter, InteractionWriter, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.extracting import AnalysedText, analyse
 from agents.rules.items.item_merging import supports_of
@@ -46,6 +47,7 @@ from agents.rules.memory.embedding_status import (
     without_lost,
     written_location,
 )
+from agents.rules.memory.resources import IsReadable
 from agents.rules.memory.understanding import with_interaction
 from agents.rules.memory.versions import (
     TurnDraft,
@@ -66,6 +68,7 @@ from schemas.internal.events import Embedded, Forgotten, Remembered, Reread, Und
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn, TurnAccepted
 from schemas.moments import moment_of
+from schemas.state.files import uploaded_sha256
 from schemas.state.memories import Memory, VectorLocation
 
 
@@ -96,11 +99,16 @@ class Remember:
         claims: ClaimWriter,
         interactions: InteractionWriter,
         categories: Categories,
+        files: FileWriter,
         *,
         asks_model: bool = False,
         revision: int = 0,
+        is_readable: IsReadable = lambda uri: uploaded_sha256(uri) is not None,
     ) -> None:
-        """`asks_model`: a language model will be asked about every turn. `revision` is that of the pipelines."""
+        """`asks_model`: a language model will be asked about every turn. `revision` is that of the pipelines.
+
+        `is_readable` is true for URIs whose bytes are read.
+        """
         self._revision = revision
         self._memories = memories
         self._words = words
@@ -110,13 +118,14 @@ class Remember:
         self._write = write = WriteMemory(memories, words)
         self._items = KeepItems(memories, words, modes, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
-        self._forget = ForgetMemories(memories, words, self._items, write)
+        self.files = KeepFiles(memories, words, modes, files, self._items, write, is_readable)
+        self._forget = ForgetMemories(memories, words, self._items, self.files, write)
         self._file_items = FileItems(memories, words, categories, write)
         self._move = Move(modes, self._items, self._supersede, asks_model=asks_model)
         self._visibility = SetVisibility(modes, self._items, self._supersede, write, asks_model=asks_model)
         self._count = CountInteractions(interactions)
         self._understood = ApplyUnderstood(
-            memories, modes, self._items, self._supersede, self._file_items, self._move, self._count
+            memories, modes, self._items, self._supersede, self._file_items, self.files, self._move, self._count
         )
         self._correct = CorrectInteraction(memories, write, self._count)
         self._release = ReleaseVectors(memories, words, write, spaces)
@@ -150,10 +159,14 @@ class Remember:
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         of_mode = mode_visibility(memory, declared)
         memory = with_visibility(with_decay(memory, declared), memory.own_visibility, of_mode)
+        memory = self.files.arriving(memory, known)
         analysis = analyse(memory, text)
         had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
         memory, events = yield from self._items.write_in_slices(memory, supports_of(memory, analysis.items))
+        for _, of_file in self.files.arrived(memory, known):
+            events += of_file
+            yield
         events += [*released, *self._learned(memory, analysis, had_signals=had_signals)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
@@ -217,6 +230,8 @@ class Remember:
             return
         for memory in affected_memories(change, self._memories, self._words):
             yield self._step(memory, change)
+            if memory.resources:
+                yield from self.files.follow(memory.memory_id)
 
     def preview(self, change: Change) -> Iterator[Memory | None]:
         """Yield the memories that forgetting would remove; None as a place to pause."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.memory.file_items import FileItems
+from agents.memory.files import KeepFiles
 from agents.memory.interactions import CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent
 from agents.memory.move import Move
@@ -69,6 +70,7 @@ class ApplyUnderstood:
     items: KeepItems
     supersede: Supersede
     file_items: FileItems
+    files: KeepFiles
     move: Move
     count: CountInteractions
 
@@ -100,6 +102,9 @@ class ApplyUnderstood:
                 self.file_items.add_model_categories(self.memories.get(memory_id), event.found.categories, again=again)
                 yield
         events += [*released, *self._removed_before(memory, event), *self._learned(written, memory, analysis, event)]
+        for _, of_file in self.files.follow(written.memory_id) if moves else ():
+            events += of_file
+            yield
         # A redelivered answer: the worker may have been killed after the move and before it notified the indexer.
         resends = answered is not None and memory.reading.status == "model" and is_in_flight(written)
         agreement = agrees if event.refresh is None else None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from schemas.state.categories import Taxonomy
+from schemas.state.files import FileHolders, FileStatuses
 from schemas.state.intention import Intention
 from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Claim, Memory, MemoryExcerpt, VectorLocation
@@ -44,6 +45,35 @@ class MemoryWriter(Memories, Protocol):
 
     def remove(self, memory_id: str, location: VectorLocation | None = None) -> None:
         """Replace a record by a tombstone that a new record of the same id may overwrite."""
+
+
+class Files(Protocol):
+    """Reads which memories have which files."""
+
+    def holders(self, boundary: str, sha256: str) -> FileHolders:
+        """Return the memories of a boundary that have a file."""
+
+    def hashes(self, boundary: str) -> list[str]:
+        """Return the files that memories of a boundary have."""
+
+    def has_turns(self, boundary: str) -> bool:
+        """True if a turn of a boundary has files that are read."""
+
+    def turns(self, boundary: str) -> dict[str, FileStatuses]:
+        """Return the turns of a boundary with files that are read, by memory id."""
+
+
+class FileWriter(Files, Protocol):
+    """Reads and writes which memories have which files. For `agents.memory` alone."""
+
+    def put_holders(self, boundary: str, sha256: str, holders: FileHolders) -> None:
+        """Write the memories that have a file; none leave no row."""
+
+    def put_turn(self, boundary: str, memory_id: str, statuses: FileStatuses) -> None:
+        """Write what became of the files of a turn; one with pending ones is read."""
+
+    def remove_bytes(self, key: str) -> None:
+        """Have bytes removed, once that is durable."""
 
 
 class Modes(Protocol):

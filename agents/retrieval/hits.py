@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from modestream_client.hits import Hit, Passage
+from modestream_client.hits import Hit, ItemInside, Passage
 
 from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.answer.hits import best_passages, hit_of, part_scores, passage_coverage
-from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_evidence
+from agents.rules.answer.term_coverage import MAX_ITEMS_PER_HIT, TermCoverage, match_items, rank_evidence
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.memory.resources import is_part, with_quotes, with_turn_metadata
 from agents.rules.query.plans import SearchPlan, search_mask
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import (
@@ -24,7 +25,7 @@ from agents.rules.ranking.rank_fusion import (
 )
 from agents.rules.ranking.ranking import MAX_RERANKED, Explanation, Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
-from agents.rules.text.passages import memory_passages
+from agents.rules.text.passages import lexical_text, memory_passages
 from agents.rules.text.tokenizer import content_terms
 from schemas.state.memories import Memory, ReadMemory
 
@@ -168,11 +169,51 @@ class HitRanker:
             memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:
                 why = (explanation.scores(row), explanation.contributions(row)) if explanation else (None, None)
-                hit = hit_of(memory, ranking.score(row), *why, shown_as=search.shown_as, as_of=search.request.as_of)
+                shown = with_turn_metadata(memory, self._memories.get)
+                hit = hit_of(shown, ranking.score(row), *why, shown_as=search.shown_as, as_of=search.request.as_of)
                 if details is not None:
                     hit = details.with_details(hit, memory, has_terms=bool(lexical_scores[number]))
                 hits.append((hit, memory))
         return hits
+
+
+def shown_in_turns(
+    hits: Sequence[Hit], parts: Sequence[Hit], read: ReadMemory, *, include_superseded: bool
+) -> list[Hit]:
+    """Return hits in which parts of files stand in those of their turns, which score as their best part does.
+
+    The best part follows the turn's own text, after its place.
+
+    A turn that is no hit becomes one. A part whose turn is superseded is a hit of its own.
+    """
+    by_turn: dict[str, list[Hit]] = {}
+    shown = {hit.memory_id: hit for hit in hits}
+    for part in parts:
+        memory_id = part.evidence[0].memory_id if part.turn_id and part.evidence else None
+        turn = None if memory_id is None else read(memory_id)
+        if memory_id is None or turn is None:
+            continue
+        if memory_id not in shown and turn.superseded_by is not None and not include_superseded:
+            shown[part.memory_id] = part
+        else:
+            shown.setdefault(memory_id, hit_of(turn, 0.0))
+            by_turn.setdefault(memory_id, []).append(part)
+    for memory_id, of_turn in by_turn.items():
+        hit = shown[memory_id]
+        inside = {item.memory_id: item for item in hit.items}
+        inside |= {
+            part.memory_id: ItemInside(
+                memory_id=part.memory_id, type=part.type, kind=None, text=part.text, score=part.score
+            )
+            for part in of_turn
+        }
+        items = sorted(inside.values(), key=lambda item: (-item.score, item.memory_id))[:MAX_ITEMS_PER_HIT]
+        score = max(hit.score, *(part.score for part in of_turn))
+        turn, best = read(memory_id), read(of_turn[0].memory_id)
+        # As in a context: the text alone must show why it is a hit.
+        text = lexical_text(with_quotes(turn, [best])) if turn and best and is_part(best) else hit.text
+        shown[memory_id] = hit.model_copy(update={"items": tuple(items), "score": score, "text": text})
+    return list(shown.values())
 
 
 def collect_query_features(

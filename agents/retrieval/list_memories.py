@@ -32,6 +32,7 @@ from agents.rules.answer.list_pages import (
 )
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import filtered_reader
+from agents.rules.memory.resources import with_turn_metadata
 from agents.rules.query.plans import where_of
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of
@@ -245,9 +246,9 @@ class _MemoryReader:
         if memory is None or part is None:
             return None
         listed = ListedMemory(
-            **memory_fields(memory, part.shown_as, self._asked.request.as_of),
+            **memory_fields(with_turn_metadata(memory, self._read), part.shown_as, self._asked.request.as_of),
             importance=memory.importance,
-            resources=tuple(resource.model_dump() for resource in memory.resources),
+            resources=tuple(resource.published().model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,
             searchable=memory.visibility.searchable,
         )

@@ -21,10 +21,10 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.pipelines import ActivePipelines, State
-from agents.ports.stores import Memories, Modes
+from agents.ports.stores import Files, Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
-from agents.retrieval.hits import HitRanker, RankLimits
+from agents.retrieval.hits import HitRanker, RankLimits, shown_in_turns
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
 from agents.rules.answer.drill_down import Depth, Layers
@@ -82,9 +82,15 @@ class Retrieve:
         pipelines: ActivePipelines,
         limits: RankLimits = NO_LIMITS,
         elapsed: Callable[[], float] = time.perf_counter,
+        *,
+        files: Files | None = None,
         give_way: GiveWay = let_others_run,
     ) -> None:
-        """`elapsed` counts seconds; `give_way` is awaited between parts of a long search."""
+        """`elapsed` counts seconds; `give_way` is awaited between parts of a long search.
+
+        Without `files` no search covers the text of files.
+        """
+        self._files = files
         self.pipelines = pipelines
         self._words = words
         self._memories = memories
@@ -179,7 +185,13 @@ class Retrieve:
         hits, count = ranked[0][0], sum(count for _, count in ranked)
         if len(ranked) > 1:
             # By score, ties by id.
-            every = (hit for hits, _ in ranked for hit in hits)
+            searches = [part.search for part in state["candidates"]]
+            found = [(search.of_parts, part_hits) for search, (part_hits, _) in zip(searches, ranked, strict=True)]
+            every = [hit for of_parts, part_hits in found for hit in part_hits if not of_parts]
+            for of_parts, part_hits in found:
+                if of_parts:
+                    superseded = state["request"].include_superseded
+                    every = shown_in_turns(every, part_hits, self._memories.get, include_superseded=superseded)
             hits = heapq.nsmallest(state["request"].top_k, every, key=lambda hit: (-hit.score, hit.memory_id))
         return {"hits": hits, "count": count, "level": level}
 
@@ -190,7 +202,9 @@ class Retrieve:
             memory = self._memories.get(memory_id)
             return None if memory is None else memory.mode
 
-        return plan_searches(request, declared, self._words.memory_columns, mode_of, turns_alone=turns_alone)
+        has_files = self._files is not None and self._files.has_turns(request.scope.boundary)
+        columns_of = self._words.memory_columns
+        return plan_searches(request, declared, columns_of, mode_of, turns_alone=turns_alone, has_files=has_files)
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
@@ -202,7 +216,7 @@ class Retrieve:
             # A window's turns are left out.
             counts: Counter[str] = Counter()
             for search, words in ((part.search, part.words) for part in parts):
-                if search.within is None:
+                if search.within is None and not search.of_parts:
                     columns, superseded = words.memory_columns(), search.request.include_superseded
                     counts.update(count_other_modes(columns, search.where, include_superseded=superseded))
             warnings += warn_other_modes(counts)

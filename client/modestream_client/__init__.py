@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modestream_client.answers import Answer, Answered, Context, Notice, Page, Remembered, Reply
+    from modestream_client.answers import Answer, Answered, Context, Notice, Page, Remembered, Reply, Uploaded
     from modestream_client.calls import MemoryCalls
     from modestream_client.failures import (
         MemoryClientError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modestream_client.transport import OWN_WRITES, Transport
 
 _MODULES = {
-    "answers": ("Answer", "Answered", "Context", "Notice", "Page", "Remembered", "Reply"),
+    "answers": ("Answer", "Answered", "Context", "Notice", "Page", "Remembered", "Reply", "Uploaded"),
     "calls": ("MemoryCalls",),
     "failures": (
         "MemoryClientError",
@@ -78,6 +78,7 @@ __all__ = [
     "SyncHttpMemoryClient",
     "SyncMemoryClient",
     "Transport",
+    "Uploaded",
     "WholeMemory",
     "Written",
 ]

@@ -78,6 +78,14 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A file that was stored: its turn, and the resource with `uri`, `sha256`, `bytes`, `media_type` and `status`."""
+
+    turn: Remembered
+    resource: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The hits of a query, best first."""
 

@@ -105,6 +105,12 @@ class GetMemory(_Arguments):
     any_project: bool = False
 
 
+class GetFile(_Arguments):
+    """The arguments of `get_file`."""
+
+    sha256: str = Field(max_length=64)
+
+
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
 """Lower-case letters, digits, `-` and `_` (docs/contract.md)."""
 

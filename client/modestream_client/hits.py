@@ -23,6 +23,11 @@ class Evidence(BaseModel, frozen=True):
     start: int
     end: int
     resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
+    page: int | None = Field(default=None, exclude_if=lambda page: page is None)
+    """The page, slide or sheet of the resource, from 1."""
+    start_s: float | None = Field(default=None, exclude_if=lambda second: second is None)
+    end_s: float | None = Field(default=None, exclude_if=lambda second: second is None)
+    """The seconds of sound or video that the span was said in."""
     memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
     """The turn's memory, if it differs from the memory with this evidence."""
 

@@ -183,6 +183,8 @@ GET_MAP = Operation(
 GET_MEMORY = Operation(
     "get_memory", "query", "read", given.GetMemory, WholeMemory, Http("GET", f"{USER}/memories/{{memory_id}}")
 )
+# The gateway answers it with the bytes.
+GET_FILE = Operation("get_file", "query", "read", given.GetFile, AnyResult)
 SET_MEMORY_MODE = Operation(
     "set_memory_mode", "command", "manage", given.SetMemoryMode, WholeMemory,
     Http("PATCH", f"{USER}/memories/{{memory_id}}"),

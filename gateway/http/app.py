@@ -20,6 +20,7 @@ from gateway.http.limits import Limit, Limits, ReadBodies, UnderWay
 from gateway.http.paths import Heads, RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.routes.deployment import IsReady, health_routes, user_routes
+from gateway.http.routes.files import file_routes
 from gateway.http.routes.memories import forget_routes, memory_routes, turn_routes
 from gateway.http.routes.operations import import_routes, job_routes, operation_routes, pipeline_routes, tagged
 from gateway.http.routes.streams import answer_routes, event_routes, export_routes
@@ -98,6 +99,7 @@ def create_app(
         operation_routes(service, shapes, tagged("memories", "modes", "layers", "runs", "jobs")),
         job_routes(service),
         import_routes(service, shapes),
+        file_routes(service, shapes),
         user_routes(service),
         pipeline_routes(service),
         operation_routes(service, shapes, tagged("pipelines")),

@@ -57,6 +57,22 @@ class StoredTurn(TurnAccepted):
     read_after: str | None = None
 
 
+class FileResource(BaseModel):
+    """A file as its turn has it; `status` is null where the turn was forgotten."""
+
+    uri: str
+    media_type: str
+    sha256: str
+    bytes: int
+    status: str | None
+
+
+class StoredFile(StoredTurn):
+    """A turn that is durable, and its file."""
+
+    resource: FileResource
+
+
 class TurnError(BaseModel):
     """Why one turn of several was refused."""
 
@@ -202,7 +218,7 @@ ANSWERS: Mapping[str, type[BaseModel]] = GATEWAY_ANSWERS | {
 }
 """The model of the answer with status 200, by operation; others are `AnyResult`."""
 
-FURTHER: tuple[type[BaseModel], ...] = (Problem, StoredTurn, StoredTurns, RunningJob, AnyResult)
+FURTHER: tuple[type[BaseModel], ...] = (Problem, StoredFile, StoredTurn, StoredTurns, RunningJob, AnyResult)
 """Further models in the document."""
 
 
@@ -247,8 +263,18 @@ LINKS = (
 """In the order of the document."""
 
 
-STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
+STREAMED = {
+    "listen_to_events": "text/event-stream",
+    "export_turns": "application/x-ndjson",
+    "get_file": "application/octet-stream",
+}
 """Operations whose answers are not JSON objects."""
+
+WRITES: Mapping[str, tuple[type[BaseModel], ...]] = {
+    "add_turns": (StoredTurn, StoredTurns),
+    "upload_file": (StoredFile,),
+}
+"""What writes of turns answer, with 201 where something new was stored."""
 
 ALWAYS_LATER = ("import_export",)
 """Operations that are never answered with their result."""
@@ -319,10 +345,11 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
     responses.pop("422", None)
     if "202" in responses:
         responses["202"]["content"] = {"application/json": _schema("RunningJob")}
-    if name == "add_turns":
-        either = {"schema": {"anyOf": [_schema("StoredTurn")["schema"], _schema("StoredTurns")["schema"]]}}
-        responses["201"] = _answer("Stored.", either)
-        responses["200"] = _answer("Nothing new was stored.", either)
+    if name in WRITES:
+        some = [_schema(model.__name__)["schema"] for model in WRITES[name]]
+        stored = {"schema": {"anyOf": some} if len(some) > 1 else some[0]}
+        responses["201"] = _answer("Stored.", stored)
+        responses["200"] = _answer("Nothing new was stored.", stored)
     elif name in STREAMED:
         responses["200"] = {"description": "A stream.", "content": {STREAMED[name]: {"schema": {"type": "string"}}}}
     elif name not in ALWAYS_LATER:

@@ -4,8 +4,8 @@ import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-STREAM = re.compile(r"/v1/users/[^/]+/(events|export)|/admin/live/events")
-"""Paths whose answers stay open."""
+STREAM = re.compile(r"/v1/users/[^/]+/(events|export|files/[^/]+)|/admin/live/events")
+"""Paths whose answers stay open, or last as long as their reader takes."""
 
 
 def is_stream(path: str) -> bool:

@@ -14,7 +14,7 @@ from fastapi import Request
 from modestream_client.arguments import ModeName
 from modestream_client.imports import FORMATS
 from modestream_client.operations import ANSWER, Body, Operation
-from modestream_client.vocabulary import InteractionMode
+from modestream_client.vocabulary import Identifier, InteractionMode, Moment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
@@ -242,6 +242,16 @@ class Import(BaseModel):
     ] = None
 
 
+class UploadForm(BaseModel):
+    """The turn of a file; without `content` it is the file's name. `metadata` is a JSON object."""
+
+    conversation_id: Identifier
+    content: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)] | None = None
+    mode: ModeName | None = None
+    occurred_at: Moment | None = None
+    metadata: dict[str, Any] = {}
+
+
 class Export(BaseModel):
     """Filters of an export: by default all projects."""
 
@@ -269,6 +279,7 @@ class Shapes:
         self.confirmed = self._query(Confirmed, scope)
         self.export = self._query(Export, self._selector)
         self.imported = self._query(Import, scope)
+        self.upload = self._body(Body("UploadForm", {"conversation_id": "c1"}), UploadForm, scope)
 
     def of(self, operation: Operation[Any]) -> BodyReader | QueryReader:
         """Return the reader of an operation's body or query."""

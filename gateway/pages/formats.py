@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from pydantic_core import to_json
 
 from gateway.service.failures import Refused
+from schemas.state.files import uploaded_sha256
 
 
 def moment(value: str | None) -> Markup:
@@ -154,6 +155,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "run_ms": run_ms,
     "run_scope": run_scope,
     "run_value": run_value,
+    "upload_sha256": uploaded_sha256,
     "usd": usd,
 }
 """The filters of templates."""

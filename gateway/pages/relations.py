@@ -46,6 +46,8 @@ class Source:
     turn: Record
     resource: str | None
     pieces: list[Piece]
+    place: str = ""
+    """The resource, and the page or second of a part of a file."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ async def relations_of(service: MemoryService, call: Call, record: Record) -> Re
     turns, items = [turn for turn in loaded_turns if turn], [item for item in loaded_items if item]
     own_spans = _spans(record["memory_id"], None, (span for item in items for span in item["evidence"]))
     return Relations(
-        sources=[source for turn in turns for source in _sources(turn, record["evidence"])],
+        sources=[source for turn in turns for source in _sources(turn, record["evidence"], record["text"])],
         items=items,
         left_out=max(0, len(turn_ids) - MAX_SOURCES) + max(0, len(item_ids) - MAX_ITEMS),
         successors=successors,
@@ -175,14 +177,32 @@ def _leading_to(memory_id: str, candidates: Sequence[Record]) -> list[Record]:
     return list(reversed(chain.values()))
 
 
-def _sources(turn: Record, evidence: Sequence[Mapping[str, Any]]) -> list[Source]:
-    """Return excerpts of a turn's text and of its resources, where they have evidence."""
-    texts = {None: turn["text"], **{resource["uri"]: resource.get("text") or "" for resource in turn["resources"]}}
-    return [
-        Source(turn, resource, excerpt(pieces_of(text, spans)))
-        for resource, text in texts.items()
-        if (spans := _spans(turn["memory_id"], resource, evidence))
-    ]
+def _sources(turn: Record, evidence: Sequence[Mapping[str, Any]], text: str) -> list[Source]:
+    """Return excerpts of a turn's text and of its resources, where they have evidence.
+
+    The text of a file is not stored as a whole: a part of it is shown by the memory's own `text`.
+    """
+    sources = []
+    resources = {resource["uri"]: resource for resource in turn["resources"]}
+    for uri in (None, *resources):
+        if not (spans := _spans(turn["memory_id"], uri, evidence)):
+            continue
+        whole = turn["text"] if uri is None else resources[uri].get("text")
+        pieces = pieces_of(text, [(0, len(text))]) if whole is None else excerpt(pieces_of(whole, spans))
+        place = "" if uri is None else _place(resources[uri], evidence)
+        sources.append(Source(turn, uri, pieces, place))
+    return sources
+
+
+def _place(resource: Record, evidence: Iterable[Mapping[str, Any]]) -> str:
+    """Return the name of a resource with the page or the second of the evidence in it."""
+    name = str(resource.get("name") or resource["uri"])
+    for span in evidence:
+        if span.get("resource") == resource["uri"] and span.get("page") is not None:
+            return f"{name}, p. {span['page']}"
+        if span.get("resource") == resource["uri"] and span.get("start_s") is not None:
+            return f"{name}, {int(span['start_s']) // 60}:{int(span['start_s']) % 60:02}"
+    return name
 
 
 def _spans(memory_id: str, resource: str | None, evidence: Iterable[Mapping[str, Any]]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from gateway.service.backend import Backend
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
 from gateway.service.events import EventStreams, Feed, already_begun
+from gateway.service.files import Files, FileStore
 from gateway.service.imports import Imports
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
@@ -17,6 +18,7 @@ from gateway.service.turns import Export, Turns
 from gateway.service.users import Users
 from schemas.scope_models import some_scope
 from schemas.scopes import Scope
+from schemas.state.files import DEFAULT_MAX_FILE_BYTES
 
 
 class MemoryService:
@@ -33,10 +35,13 @@ class MemoryService:
         receipts: Receipts | None = None,
         dead_letters: DeadLetters | None = None,
         exports: Path | None = None,
+        files: FileStore | None = None,
+        max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them.
 
-        `exports` is the folder of running imports, None for a temporary one.
+        `exports` is the folder of running imports, None for a temporary one; `files` has the bytes of files, each of
+        `max_file_bytes` at most.
         """
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))
@@ -47,6 +52,7 @@ class MemoryService:
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
         self.export = Export(self.operations)
         self.imports = Imports(self.turns, self.operations, scope, exports)
+        self.files = Files(requests, self.turns, self.memories, self.operations, scope, files, max_file_bytes)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.receipts = receipts or Receipts()
         self.events = EventStreams(requests, feed or Feed(), begin_events)

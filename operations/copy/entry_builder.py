@@ -13,7 +13,7 @@ from modestream_client.operations import OPERATING_COMMANDS, RATE, READING_COMMA
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from agents.rules.memory.versions import derive_memory_id, identify_turn
+from agents.rules.memory.versions import identify_turn
 from operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS
@@ -23,6 +23,7 @@ from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
+from schemas.state.memories import derive_memory_id
 from streams.channels import input_channels
 from streams.topics import topics_with_prefix
 from streams.wire.archived_turns import forgotten_turn

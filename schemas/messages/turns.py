@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError, to_json
 
 from schemas.scopes import Scope
-from schemas.state.memories import Resource
+from schemas.state.memories import PublishedResource
 
 MAX_CONTENT_LENGTH = 32768
 """Maximum code points of a turn's content (docs/contract.md)."""
@@ -37,7 +37,7 @@ def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _named_shortly(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
+def _named_shortly(resources: tuple[PublishedResource, ...]) -> tuple[PublishedResource, ...]:
     """Refuse long names, which stored resources may have: they are read without this limit."""
     longest = max((len(name) for each in resources for name in (each.media_type, each.sha256) if name), default=0)
     if longest > MAX_RESOURCE_NAME_LENGTH:
@@ -72,7 +72,7 @@ class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
     mode: str | None = None
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     resources: Annotated[
-        tuple[Resource, ...], Field(fail_fast=True, max_length=MAX_RESOURCES), AfterValidator(_named_shortly)
+        tuple[PublishedResource, ...], Field(fail_fast=True, max_length=MAX_RESOURCES), AfterValidator(_named_shortly)
     ] = ()
     metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
     searchable: bool | None = None

@@ -1,10 +1,12 @@
 """The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from modestream_client.hits import Evidence
+from modestream_client.records import canonical
 from modestream_client.vocabulary import (
     Decay,
     EmbeddingErrorCode,
@@ -16,23 +18,59 @@ from modestream_client.vocabulary import (
 )
 from pydantic import BaseModel, Field
 
+from schemas.models.files import ReadFailure
 from schemas.moments import milliseconds_of
 from schemas.state.interaction import Interaction
 from schemas.state.modes import EVERYWHERE, Visibility, is_everywhere
 from schemas.state.understanding import IntentionUpdate
+
+ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
+"""The UUIDv5 namespace of all ids. Changing it changes every id ever issued."""
+
+
+def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
+    """Return the memory id of a turn: UUIDv5 of its scope, conversation and turn id."""
+    return str(uuid.uuid5(ID_NAMESPACE, canonical(["turn", dict(scope), conversation_id, turn_id])))
+
 
 UnderstandingStatus = Literal["rules", "pending", "model"]
 Origin = Literal["said", "extracted", "distilled"]
 """A turn itself; an item extracted from turns and shown in their hits; a summary that supersedes several turns."""
 
 
-class Resource(BaseModel, frozen=True, strict=True):
-    """An attachment of a turn; `text` is its caption or transcript."""
+class PublishedResource(BaseModel, frozen=True, strict=True):
+    """An attachment of a turn; `text` is its caption or transcript. The bytes of one without it may be read."""
 
     uri: str = Field(min_length=1, max_length=2048)
     media_type: str | None = None
     sha256: str | None = None
     text: str | None = Field(default=None, max_length=32768)
+    name: str | None = Field(default=None, max_length=255, exclude_if=lambda name: name is None)
+    """The name of its file."""
+    bytes: int | None = Field(default=None, ge=0, exclude_if=lambda size: size is None)
+
+
+ResourceStatus = Literal["pending", "ready", "failed"]
+
+
+class Resource(PublishedResource, frozen=True, strict=True):
+    """An attachment as the turn's record has it, with what became of reading it; no `status`: it is not read.
+
+    `parts` is the number of its document memories: of a pending one that many may be there.
+    """
+
+    status: ResourceStatus | None = Field(default=None, exclude_if=lambda status: status is None)
+    code: ReadFailure | None = Field(default=None, exclude_if=lambda code: code is None)
+    error: str | None = Field(default=None, exclude_if=lambda error: error is None)
+    reader: str | None = Field(default=None, exclude_if=lambda reader: reader is None)
+    characters: int | None = Field(default=None, exclude_if=lambda characters: characters is None)
+    pages: int | None = Field(default=None, exclude_if=lambda pages: pages is None)
+    seconds: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
+    parts: int = Field(default=0, exclude_if=lambda parts: parts == 0)
+
+    def published(self) -> PublishedResource:
+        """Return it as it was published."""
+        return PublishedResource(**{name: getattr(self, name) for name in PublishedResource.model_fields})
 
 
 class VectorLocation(BaseModel, frozen=True):
@@ -139,6 +177,8 @@ class Support(BaseModel, frozen=True):
     item's if a language model has found another register than the turn's; `instead_of` is the text of the item that
     rules find in the same words, and that this item replaces. `accepted_at` is the timestamp of the turn's
     record; None in records of former releases.
+    `is_part`: a part of a file that the turn has, at this page, slide or sheet, or these seconds, and an item of no
+    other turn.
     """
 
     memory_id: str
@@ -152,6 +192,9 @@ class Support(BaseModel, frozen=True):
     start: int
     end: int
     resource: str | None = None
+    page: int | None = Field(default=None, exclude_if=lambda page: page is None)
+    start_s: float | None = Field(default=None, exclude_if=lambda second: second is None)
+    end_s: float | None = Field(default=None, exclude_if=lambda second: second is None)
     confidence: float
     stability: float
     claim: str | None = None
@@ -162,6 +205,7 @@ class Support(BaseModel, frozen=True):
     may_supersede: bool = Field(default=True, exclude_if=lambda may: may)
     mode: str | None = Field(default=None, exclude_if=lambda mode: mode is None)
     instead_of: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    is_part: bool = Field(default=False, exclude_if=lambda is_part: not is_part)
 
 
 class Item(BaseModel, frozen=True):

@@ -15,7 +15,7 @@ from agents.categories.refresh import CategoryMedoids, RefreshCategories, Summar
 from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
-from agents.commands.health import Health
+from agents.commands.health import FileCounts, Health
 from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
@@ -38,6 +38,7 @@ from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
+from agents.rules.memory.resources import may_fetch
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.interaction_reader import AssessStability, UserStability
 from agents.understanding.refresh import Refresh, RefreshLimits
@@ -46,6 +47,7 @@ from schemas.messages.records import Outgoing
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scope_models import selector_of
 from schemas.scopes import ScopeFields
+from schemas.state.files import uploaded_sha256
 from schemas.state.modes import Fingerprint
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
@@ -140,7 +142,8 @@ class BuildAgents:
         understand = self._understand(stores, active)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         schedule = self._settings.maintain_every
-        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage, schedule)
+        files = FileCounts(stores.files, memories)
+        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage, files, schedule)
         return PartitionAgents(
             remember=Remember(
                 memories,
@@ -150,8 +153,10 @@ class BuildAgents:
                 stores.claims,
                 stores.interactions,
                 stores.categories,
+                stores.files,
                 asks_model=self._steps.asks_model(active),
                 revision=active.number,
+                is_readable=self._is_readable,
             ),
             understand=understand,
             refresh=self._refresh(understand, stores, active),
@@ -164,7 +169,7 @@ class BuildAgents:
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
             commands=HandleCommands(
-                partition, memories, stores.modes, models.embedders, health, clock, spaces.former_serves
+                partition, memories, stores.modes, models.embedders, health, clock, stores.files, spaces.former_serves
             ),
             edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock, self._comparison(partition)),
             intend=intend,
@@ -204,9 +209,13 @@ class BuildAgents:
             DrillDown(stores.words, intend, stores.categories, stores.memories, boundary_fields),
             active,
             self._steps.rank_limits(active),
+            files=stores.files,
             give_way=self._ctx.foreground.give_way_to_others,
         )
         return retrieve, self._assemble(stores, retrieve, intend, active)
+
+    def _is_readable(self, uri: str) -> bool:
+        return uploaded_sha256(uri) is not None or may_fetch(uri, self._settings.fetch_uris)
 
     def _comparison(self, partition: int) -> CompareRevisions:
         ctx = self._ctx

@@ -8,6 +8,7 @@ from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
+from streams.adapters.files.object_bytes import open_file_bytes
 from streams.adapters.kafka.logs import KafkaContextLog, KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.boundary_changes import BoundaryChanges
@@ -31,6 +32,7 @@ from streams.runtime.kafka_app import App, changelog_of, send_row, set_commits
 from streams.runtime.partition_store import databases_of
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
+from streams.tables.file_table import FileTable
 from streams.tables.intention_table import IntentionTable
 from streams.tables.interaction_table import InteractionTable
 from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ReceiptTable, ScopeTable
@@ -57,6 +59,7 @@ def build_stores(
         intentions=IntentionTable(app, boundary),
         categories=CategoryTable(app, settings.categories.root, boundary),
         interactions=InteractionTable(app),
+        files=FileTable(app),
         words=words,
     )
 
@@ -121,4 +124,6 @@ def build_context(
         receipts=ReceiptTable(app),
         erased_within=None if erased_s is None else timedelta(seconds=erased_s),
         logs_contexts=settings.context_log == "ids",
+        file_bytes=open_file_bytes(settings.file_place),
+        files_grace_s=settings.files_grace_s,
     )

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
+from agents.ports.file_bytes import FileBytes
 from agents.ports.jobs import ContextLog, EmptyRunLog, NoContextLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
@@ -65,6 +66,10 @@ class WorkerContext:
     """The time in which logs are erased of what was forgotten."""
     context_log: ContextLog = field(default_factory=NoContextLog)
     logs_contexts: bool = False
+    file_bytes: FileBytes | None = None
+    """None where no files are kept."""
+    files_grace_s: float = 3600.0
+    """Seconds that bytes may lie before the turn that has them arrives."""
     recent: RecentEvents = field(default_factory=lambda: RecentEvents({Learned: 2}))
     """Events that are published and not read yet; `Intend` and `Categorize` both read what was learned."""
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)

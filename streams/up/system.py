@@ -50,6 +50,7 @@ def gateway_service(
         # The broker of `up` is on loopback, without TLS and SASL.
         "MODESTREAM_KAFKA_SECURITY": "null",
         AUDIT_LOG: set_here.get(AUDIT_LOG) or str(layout.audit_log),
+        FILES: set_here.get(FILES) or str(layout.data_dir / "files"),
         IMPORTS: set_here.get(IMPORTS) or str(layout.data_dir / "imports"),
     }
 
@@ -83,6 +84,7 @@ GATEWAY_STOP_S = 10.0
 """Time limit for the gateway to end; it closes open streams after two seconds."""
 
 AUDIT_LOG = "MODESTREAM_GATEWAY_AUDIT_LOG"
+FILES = "MODESTREAM_FILES"
 IMPORTS = "MODESTREAM_GATEWAY_IMPORTS"
 
 PROVIDER_KEY = "MODESTREAM_OPENAI_UPSTREAM_KEY_ENV"

@@ -12,6 +12,7 @@ from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.files import FakeFiles
 from tests.fakes.tables.intentions import FakeIntentions
 from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.memories import FakeMemories
@@ -26,6 +27,7 @@ def fake_stores(
     intentions: FakeIntentions | None = None,
     categories: FakeCategories | None = None,
     interactions: FakeInteractions | None = None,
+    files: FakeFiles | None = None,
 ) -> Stores:
     """Return stores over fakes, but for the lexical index and for those that are given."""
     return Stores(
@@ -35,6 +37,7 @@ def fake_stores(
         intentions=intentions or FakeIntentions(),
         categories=categories or FakeCategories(),
         interactions=interactions or FakeInteractions(),
+        files=files or FakeFiles(),
         words=words,
     )
 
@@ -60,5 +63,6 @@ def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: 
         stores.claims,
         stores.interactions,
         stores.categories,
+        stores.files,
         asks_model=asks_model,
     )

@@ -134,7 +134,7 @@ async def gateway_of(
     """
     callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
     wire = RecordingWire(pipeline)
-    service = MemoryService(wire, pipeline.scope_model, boundaries)
+    service = MemoryService(wire, pipeline.scope_model, boundaries, files=pipeline.file_bytes)
     door = McpRouter(service, (*USUAL_TOOLS, *MODEL_TOOLS, *MORE_TOOLS))
 
     async def is_ready() -> bool:

@@ -15,12 +15,16 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from agents.commands.admit import Admit
+from agents.memory.remember import Remember
+from agents.ports.files import FileReader
 from agents.understanding.understand import Understand
 from schemas.internal.changes import Change
 from schemas.models.language import Profiles
 from schemas.scopes import Scope
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
+from streams.adapters.files.object_bytes import ObjectBytes, ResourceBytes
+from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.none import NoVectors
@@ -31,6 +35,7 @@ from streams.bootstrap.context import CompleteModes
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
+from streams.flow.background.reading_files import ReadFiles
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.death_counts import DeathCounts
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
@@ -86,6 +91,7 @@ class InMemoryPipeline(PipelineRequests):
     run_options: RunOptions = field(default_factory=RunOptions)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
+    file_reader: FileReader = field(default_factory=lambda: ProcessFileReader(ReadLimits()))
 
     def __post_init__(self) -> None:
         self.settings = Settings(
@@ -97,6 +103,7 @@ class InMemoryPipeline(PipelineRequests):
         )
         self.language = FakeLanguageModel(profiles=self.profiles)
         self.names = topics_with_prefix(self.settings.topic_prefix)
+        self.file_bytes = ObjectBytes(self.settings.file_place)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self.numbers = count()
         self.changelogs: Changelogs = defaultdict(list)
@@ -157,6 +164,7 @@ class InMemoryPipeline(PipelineRequests):
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
+        files = self._file_reading(agents, ctx)
         self.unfinished_vectors = reembedding.unfinished
         hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
@@ -171,7 +179,7 @@ class InMemoryPipeline(PipelineRequests):
             await agent.start()
         counts = SqliteBoundaryCounts(self.directory / "partitions")
         self.telling = PublishBoundaries(counts, InMemoryBoundaryLog(self.topics), ctx)
-        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding, self.telling)]
+        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding, self.telling, files)]
         for background in (reembedding, self.telling):
             background.look(range(self.partitions))
         await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
@@ -220,6 +228,8 @@ class InMemoryPipeline(PipelineRequests):
             run_log=InMemoryRunLog(self.topics, self.names.runs),
             context_log=InMemoryContextLog(self.topics, self.names.contexts),
             logs_contexts=self.settings.context_log == "ids",
+            file_bytes=self.file_bytes,
+            files_grace_s=self.settings.files_grace_s,
         )
         models = build_models(self.embedders, self.language, self.cross_encoder, open_taxonomy(self.settings))
         steps = ConfiguredSteps(self.settings, self.language)
@@ -253,6 +263,15 @@ class InMemoryPipeline(PipelineRequests):
         )
 
         return queue, Reembedding(agents.embed, self.vector_index, agents.spaces, self.embedders, lambda: 0, ctx)
+
+    def _file_reading(self, agents: Agents, ctx: WorkerContext) -> ReadFiles:
+        """Return the background worker of files."""
+        source = ResourceBytes(self.file_bytes, self.settings.fetch_uris, self.settings.files_max_bytes)
+        publisher = InMemoryPublisher(self.topics, (Remember.__name__,), self.arrows)
+        ctx = replace(ctx, publisher=publisher)
+        return ReadFiles(
+            lambda partition: agents.at(partition).remember, self.file_reader, source, lambda: 0, ctx, at_once=4
+        )
 
     def memory(self, text: str) -> Memory:
         """Return the memory of the turn with this current text."""

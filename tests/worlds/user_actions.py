@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.rules.memory.versions import derive_memory_id
 from schemas.messages.records import Outgoing, Record
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, derive_memory_id
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 

@@ -20,7 +20,7 @@ from schemas.messages.lists import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, moment_of
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import Memory, turn_index_names, unsearchable_index_name
+from schemas.state.memories import Memory, item_index_name, turn_index_names, unsearchable_index_name
 from schemas.state.modes import ModeDeclarations
 
 StatusNumbers = Callable[[str], IntArray]
@@ -87,11 +87,14 @@ class ListFilter:
 def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryColumns) -> ListFilter:
     """Return the filters of a request; `turns` are the columns of the boundary's turns.
 
-    As in an answer, extracted items are listed where the types leave turns out; unlike there, unsearchable memories are
-    listed, too. Raises Rejected for an undeclared mode and for an empty list of modes.
+    As in an answer, extracted items are listed where the types leave turns out; unlike there, documents stand beside
+    turns where the types name both, and unsearchable memories are listed, too. Raises Rejected for an undeclared mode
+    and for an empty list of modes.
     """
     where = replace(where_of(request), modes=_modes(request, declared))
     searched = select_indexes(request, turns)
+    if request.types is not None and {"episodic", "document"} <= {*request.types}:
+        searched.append(IndexSelection(item_index_name(request.scope.boundary), ("document",)))
     # Unsearchable memories, in addition to searchable ones; no window has such a turn.
     types = next((index.types for index in searched if index.within is None), ())
     names = (request.scope.boundary, *(index.index_name for index in searched if index.within is None))

@@ -44,7 +44,7 @@ from agents.rules.text.sentences import (
     sentence_spans,
     written_words,
 )
-from schemas.state.memories import Memory, Origin, Resource
+from schemas.state.memories import Memory, Origin
 from schemas.state.understanding import Understanding
 
 MAX_ITEM_CHARS = 500
@@ -209,7 +209,8 @@ class TextSource(NamedTuple):
     """All inputs of the items, except a model's answer."""
 
     text: str
-    resources: tuple[Resource, ...]
+    documents: tuple[tuple[str, str], ...]
+    """URIs and texts of resources."""
     origin: Origin
     role: Role | None
     speaker: str | None
@@ -218,7 +219,8 @@ class TextSource(NamedTuple):
     @classmethod
     def of(cls, memory: Memory) -> Self:
         """Return the inputs of a memory's items."""
-        return cls(*(getattr(memory, name) for name in cls._fields))
+        documents = tuple((resource.uri, resource.text) for resource in memory.resources if resource.text)
+        return cls(memory.text, documents, memory.origin, memory.role, memory.speaker, memory.occurred_at)
 
 
 class AnalysedText(NamedTuple):

@@ -21,11 +21,16 @@ from agents.rules.text.dates import find_dates
 from agents.rules.text.passages import embedding_text
 from agents.rules.text.tokenizer import extract_entities
 from schemas.messages.turns import Turn, TurnAccepted
-from schemas.state.memories import Embedding, Memory, TextVersion, TurnUnderstanding
+from schemas.state.memories import (
+    ID_NAMESPACE,
+    Embedding,
+    Memory,
+    Resource,
+    TextVersion,
+    TurnUnderstanding,
+    derive_memory_id,
+)
 from schemas.state.modes import GENERAL
-
-ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
-"""The UUIDv5 namespace of all ids. Changing it changes every id ever issued."""
 
 _MEANINGFUL_PUNCTUATION = frozenset("#@%&-")
 """Punctuation that belongs to a word: `-5`, `50%`, `C#`."""
@@ -34,11 +39,6 @@ KEPT_TEXTS = 256
 """Cached normalised texts: an item's id is needed three times while its turn is written, 0.1 ms each."""
 
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
-
-
-def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
-    """Return the memory id of a turn: UUIDv5 of its scope, conversation and turn id."""
-    return str(uuid.uuid5(ID_NAMESPACE, canonical(["turn", dict(scope), conversation_id, turn_id])))
 
 
 def derive_item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:
@@ -155,7 +155,7 @@ def next_memory(
         role=turn.role,
         speaker=turn.speaker,
         text=turn.content,
-        resources=turn.resources,
+        resources=tuple(Resource(**dict(resource)) for resource in turn.resources),
         metadata=turn.metadata,
         occurred_at=stored.occurred_at if stored and turn.occurred_at is None else identity.occurred_at,
         source=stored.source if stored else offset,

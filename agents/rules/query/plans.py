@@ -2,8 +2,8 @@
 
 A boundary has two indexes: turns, together with the memories distilled from them, and extracted items. Items appear
 inside their turns, and are separate hits only if the requested types leave turns out, or their turns are in modes that
-are not searched. The type `working` selects the last turns of the request's conversation, as for an assembled context.
-Most requests need one search.
+are not searched. Parts of files have a search apart, and are shown in their turns. The type `working` selects the
+last turns of the request's conversation, as for an assembled context. Most requests need one search.
 
 A mode search is a mode, as declared for some projects, with the filter for its memories. A project may redeclare a mode
 of its user; with another embedder or prefix, one mode name needs two searches.
@@ -149,6 +149,8 @@ class SearchPlan:
     question: Question
     within: frozenset[str] | None = None
     shown_as: MemoryType | None = None
+    of_parts: bool = False
+    """True if what it finds are parts of files, which stand in the hits of their turns."""
 
     def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
         """Return the plan restricted to these memories."""
@@ -162,6 +164,7 @@ def plan_searches(
     mode_of: Callable[[str], str | None],
     *,
     turns_alone: bool = False,
+    has_files: bool = False,
 ) -> list[SearchPlan]:
     """Return at least one search for a request; `turns_alone`: without items in another mode than their turns.
 
@@ -180,13 +183,17 @@ def plan_searches(
     def search(selection: IndexSelection) -> SearchPlan:
         where = replace(where_of(request), boundary=selection.index_name, types=selection.types, modes=tuple(names))
         mode_searches = mode_searches_of(names, declared, where, columns_of(selection.index_name).kinds)
-        return SearchPlan(request, names, where, mode_searches, question, selection.within, selection.shown_as)
+        return SearchPlan(
+            request, names, where, mode_searches, question, selection.within, selection.shown_as, selection.of_parts
+        )
 
     selections = select_indexes(request, turns)
     shows_items_in_turns = request.types is None or "episodic" in request.types
     # Items' columns are read only for the few users that have items in another mode than their turns.
     if shows_items_in_turns and not turns_alone and any(kind.turn_mode not in (None, *names) for kind in turns.kinds):
         selections += _select_apart(request, names, columns_of(item_index_name(request.scope.boundary)))
+    if has_files and shows_items_in_turns and (request.types is None or "document" in request.types):
+        selections.append(IndexSelection(item_index_name(request.scope.boundary), ("document",), of_parts=True))
     return [search(selection) for selection in selections]
 
 
@@ -202,12 +209,13 @@ def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class IndexSelection:
-    """One index to search, for these types (None: all); `within` and `shown_as` as in `SearchPlan`."""
+    """One index to search, for these types (None: all); `within`, `shown_as` and `of_parts` as in `SearchPlan`."""
 
     index_name: str
     types: tuple[str, ...] | None = None
     within: frozenset[str] | None = None
     shown_as: MemoryType | None = None
+    of_parts: bool = False
 
 
 def select_indexes(request: FilteredRequest, turns: MemoryColumns) -> list[IndexSelection]:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from agents.rules.text.sentences import Span, stripped_span
-from schemas.state.memories import Memory, Resource
+from schemas.state.memories import Memory, PublishedResource
 
 MAX_PASSAGE_CHARS = 400
 """Characters of a passage: a few sentences, about 100 tokens."""
@@ -147,17 +147,19 @@ def lexical_text(memory: Memory) -> str:
     return whole_text(memory.text, memory.resources)
 
 
-def whole_text(content: str, resources: Iterable[Resource]) -> str:
+def whole_text(content: str, resources: Iterable[PublishedResource]) -> str:
     """Return the text to index of a turn with this content and these resources."""
     return _joined(content, resources, None, None)
 
 
-def _joined(content: str, resources: Iterable[Resource], max_content: int | None, max_caption: int | None) -> str:
+def _joined(
+    content: str, resources: Iterable[PublishedResource], max_content: int | None, max_caption: int | None
+) -> str:
     captions = [_caption(resource, max_caption) for resource in resources if resource.text]
     return " ".join([content[:max_content], *captions])
 
 
-def _caption(resource: Resource, max_chars: int | None) -> str:
+def _caption(resource: PublishedResource, max_chars: int | None) -> str:
     kind = (resource.media_type or "").partition("/")[0]
     kind = kind if kind in ("image", "audio", "video") else "file"
     return f"[{kind}: {(resource.text or '')[:max_chars]}]"

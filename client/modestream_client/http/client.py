@@ -11,15 +11,18 @@ of concurrent calls and users.
 """
 
 import asyncio
+import json
+import mimetypes
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import httpx
 
-from modestream_client.answers import Reply, parse_as, unreadable_reply
+from modestream_client.answers import Reply, Uploaded, parse_as, remembered_of, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
@@ -91,7 +94,7 @@ class HttpTransport:
         self._boundary = boundary
         self._url = url.rstrip("/")
         self._key_headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._timeout = timeout
+        self.timeout = timeout
         self._headers_of = headers or dict[str, str]
         self._shared_client = client
         self._client: httpx.AsyncClient | None = None
@@ -105,7 +108,7 @@ class HttpTransport:
         limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
         self._client = self._shared_client or httpx.AsyncClient(limits=limits)
         try:
-            async with _limited(self._timeout):
+            async with _limited(self.timeout):
                 _reply(await self._send(Route("GET", "/v1/me"), {}), {})
         except MemoryTimeout as problem:
             await self.close()
@@ -149,7 +152,7 @@ class HttpTransport:
         """Send a record and wait for its answer. Raises ValueError for one without a route of the gateway."""
         if principal is not None:
             raise ValueError("over HTTP the key identifies the caller: pass `key` to the client, not a principal")
-        limit = self._timeout if timeout is None else timeout
+        limit = self.timeout if timeout is None else timeout
         if on_partial is not None:
             return await self._streamed(record, limit, on_partial), None
         if (composed := compose(record, lambda part: self._ask(part, limit))) is not None:
@@ -191,6 +194,32 @@ class HttpTransport:
             await asyncio.sleep(POLL_INTERVAL_S)
             with suppress(MemoryUnreachable):
                 answer = await self._send(Route("GET", job), {})
+
+    async def upload(
+        self,
+        user_id: str,
+        content: IO[bytes] | bytes,
+        name: str,
+        media_type: str,
+        fields: Mapping[str, str],
+        limit: float,
+    ) -> tuple[Reply, Written]:
+        """Send a file with the fields of its turn, and wait until both are stored. Raises what `request` does."""
+        url = f"{self._url}{_files_of(user_id)}"
+        sent: Any = {"files": {"file": (name, content, media_type)}, "data": dict(fields)}
+        headers = self._every_header({"Prefer": f"wait={min(max(limit, MIN_WAIT_S), MAX_WAIT_S):g}"})
+        async with self._reaching() as client:
+            reply = _reply(await client.post(url, headers=headers, timeout=None, **sent), {})
+        place = Written.parse(reply.result["read_after"])
+        self._last_turn[user_id] = max(place, self._last_turn.get(user_id, place))
+        return reply, place
+
+    async def download(self, user_id: str, sha256: str) -> bytes:
+        """Return the bytes of a file. Raises what `request` does."""
+        answer = await self._send(Route("GET", f"{_files_of(user_id)}/{encode_segment(sha256)}"), {})
+        if not answer.is_success:
+            raise failure_of(answer.status_code, answer.content, {})
+        return answer.content
 
     async def _ask(self, record: Json, limit: float) -> Reply:
         route = route_of(record, self._boundary)
@@ -254,6 +283,10 @@ class HttpTransport:
             raise MemoryUnreachable(
                 f"no connection to the gateway at {self._url}: {problem!r}: is it up (`modestream up`)?"
             ) from problem
+
+
+def _files_of(user_id: str) -> str:
+    return f"{USER.format(user_id=encode_segment(user_id))}/files"
 
 
 def _reply(answer: httpx.Response, record: Json) -> Reply:
@@ -361,6 +394,60 @@ class HttpMemoryClient(MemoryCalls):
             reply = await self._http.import_file(self._users(user_id)[0], query, file, tell)
         return parse_as(Imported, reply.result)
 
+    async def upload(
+        self,
+        file: str | PathLike[str] | bytes,
+        *,
+        name: str | None = None,
+        media_type: str | None = None,
+        conversation_id: str = "default",
+        content: str | None = None,
+        occurred_at: datetime | str | None = None,
+        mode: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        user_id: UserId | None = None,
+        project_id: str | None = None,
+        timeout: float | None = None,
+    ) -> Uploaded:
+        """Remember a file: it becomes a turn, and what it says is found once the service has read it.
+
+        >>> made = await memory.upload("report.pdf", conversation_id="c1")
+        >>> made.resource["status"]
+        'pending'
+
+        Parameters
+        ----------
+        file
+            The path of the file, or its bytes.
+        name
+            The file's name; default: that of the path, else `file`.
+        media_type
+            What it is; default: by its name.
+        content
+            The text of the turn; default: the file's name.
+        conversation_id, occurred_at, mode, metadata
+            Those of the turn, as in `remember`. The same file at the same time with the same fields is a duplicate.
+        """
+        path = None if isinstance(file, bytes) else Path(file)
+        shown = name or (path.name if path is not None else "file")
+        kind = media_type or mimetypes.guess_type(shown)[0] or "application/octet-stream"
+        scope = self._boundary.others(self._scope(user_id, project_id))
+        when = occurred_at.isoformat() if isinstance(occurred_at, datetime) else occurred_at
+        about = {"conversation_id": conversation_id, "content": content, "occurred_at": when, "mode": mode}
+        fields = {**scope, **{field: value for field, value in about.items() if value is not None}}
+        if metadata is not None:
+            fields["metadata"] = json.dumps(metadata)
+        limit = self._http.timeout if timeout is None else timeout
+        users = self._users(user_id)
+        with ExitStack() as stack:
+            body = file if isinstance(file, bytes) else stack.enter_context(Path(file).open("rb"))  # noqa: ASYNC230 - sent in pieces
+            reply, place = await self._http.upload(users[0], body, shown, kind, fields, limit)
+        return Uploaded(remembered_of(reply, place), dict(reply.result["resource"]))
+
+    async def download(self, sha256: str, *, user_id: UserId | None = None) -> bytes:
+        """Return the bytes of a file that a memory of the user has."""
+        return await self._http.download(self._users(user_id)[0], sha256)
+
 
 class SyncHttpMemoryClient(SyncMemoryCalls):
     """`HttpMemoryClient` without `await`, used as `with SyncHttpMemoryClient(…) as memory`, from any number of threads.
@@ -373,3 +460,5 @@ class SyncHttpMemoryClient(SyncMemoryCalls):
     def __init__(self) -> None: ...
 
     import_export = without_await(HttpMemoryClient.import_export)
+    upload = without_await(HttpMemoryClient.upload)
+    download = without_await(HttpMemoryClient.download)

@@ -10,6 +10,7 @@ import orjson
 from modestream_client.operations import (
     LIST_MEMORIES,
     LIST_MODES,
+    RETRY_FAILED,
     SET_INTERACTION_MODE,
     SET_MEMORY_MODE,
     SET_MEMORY_VISIBILITY,
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from gateway.http.routes.files import download_of
 from gateway.pages.formats import (
     DECAY_TIMES,
     EMBEDDING_STATUSES,
@@ -268,6 +270,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
             "correct": _correct,
             "filter": _filter,
             "hide": _hide,
+            "retry": _retry,
             "show": _show,
         }
         action = actions.get(form.text("do"))
@@ -290,7 +293,11 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
         notice = f"Forgot {plural(done['forgotten'], 'memory', 'memories')}."
         return pages.done(view.address("memories"), notice)
 
+    async def download(request: Request) -> Response:
+        return download_of(await pages.service.files.open(pages.view(request).call(), name_of(request, "sha256")))
+
     return [
+        Route(f"{PAGES}/files/{{sha256}}", download, methods=["GET"]),
         Route(path, show, methods=["GET"]),
         Route(path, act, methods=["POST"]),
         Route(path + "/forget", ask, methods=["GET"]),
@@ -382,6 +389,12 @@ async def _filtered(pages: Pages, view: View, record: Json, filters: Json, notic
         )
 
     return pages.done(view.address("memories", memory_id), notice, undo=undo)
+
+
+async def _retry(pages: Pages, view: View, record: Json, form: Form) -> Response:  # noqa: ARG001
+    """Have failed files of the project read again."""
+    await pages.service.operations.start(RETRY_FAILED, view.call(), pages.scope_of(record), {})
+    return pages.done(view.address("memories", record["memory_id"]), "Files that failed are read again.")
 
 
 async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:

@@ -28,6 +28,7 @@ from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
+from streams.flow.steps.file_jobs import FileJobs
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.verify import run_verification
 from streams.flow.worker_context import WorkerContext
@@ -77,11 +78,13 @@ class RunJobs:
         maintain_at: Callable[[int], Maintain],
         compare_at: Callable[[int], CompareEmbedders],
         refresh: RunRefreshes,
+        files: FileJobs,
         ctx: WorkerContext,
     ) -> None:
         self._maintain_at = maintain_at
         self._compare_at = compare_at
         self._refresh = refresh
+        self._files = files
         self._ctx = ctx
         self._turns = FairTurns(MAX_CONCURRENT_JOBS, math.inf)
         self._waiting: dict[tuple[int, Job], WaitingJob] = {}
@@ -136,7 +139,13 @@ class RunJobs:
             if job.kind == "verify":
                 return await run_verification(job, tally, self._maintain_at(partition), partition, self._ctx)
             running = JobRun(job, tally, self._maintain_at(partition), partition, self._ctx)
-            return _summary(tally) if await running.run_to_end() else None
+            if not await running.run_to_end():
+                return None
+            if job.kind == "retry_failed":
+                await self._files.retry(job, partition, tally)
+            if job.kind == "reconcile":
+                await self._files.remove_orphans(job, partition, tally)
+            return _summary(tally)
 
     def _record_backfill(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):

@@ -126,6 +126,7 @@ class RememberTurns:
                 self._meters,
                 at_most_s=STORAGE_TIMEOUT_S,
             )
+            remember.files.brought(turn, stored.result.memory_id)
             events = await records_of(self._topics, turn.scope.boundary, stored.events, self._recent)
             sent += [await self._publisher.send(event) for event in events]
         finally:

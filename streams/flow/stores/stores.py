@@ -13,6 +13,7 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import (
     CategoryWriter,
     ClaimWriter,
+    FileWriter,
     IntentionWriter,
     InteractionWriter,
     MemoryWriter,
@@ -22,7 +23,7 @@ from schemas.state.categories import Taxonomy
 from schemas.state.intention import Intention
 from schemas.state.memories import Claim
 from schemas.state.modes import ModeDeclarations
-from streams.flow.stores.tables import InteractionStore, LexicalStore, MemoryStore, ScopeStore, Table
+from streams.flow.stores.tables import FileStore, InteractionStore, LexicalStore, MemoryStore, ScopeStore, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class PartitionStores:
     intentions: IntentionWriter
     categories: CategoryWriter
     interactions: InteractionWriter
+    files: FileWriter
     words: LexicalWriter
 
 
@@ -48,6 +50,7 @@ class Stores:
     intentions: ScopeStore[Intention]
     categories: ScopeStore[Taxonomy]
     interactions: InteractionStore
+    files: FileStore
     words: LexicalStore
 
     def at(self, partition: int) -> PartitionStores:
@@ -59,6 +62,7 @@ class Stores:
             intentions=at_partition(self.intentions, partition),
             categories=at_partition(self.categories, partition),
             interactions=at_partition(self.interactions, partition),
+            files=at_partition(self.files, partition),
             words=at_partition(self.words, partition),
         )
 

@@ -12,6 +12,7 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.boundary_summary import CountedMemories
 from schemas.messages.receipts import ReceiptRow
 from schemas.scopes import ScopeFields
+from schemas.state.files import FileHolders, FileStatuses
 from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
@@ -77,6 +78,27 @@ class MemoryStore(Protocol):
 
     def all(self) -> Iterator[Memory]:
         """Yield every record of the assigned partitions."""
+
+
+class FileStore(Protocol):
+    """The table `files`. Its methods are those of `agents.ports.stores.FileWriter`, by partition; the work to do."""
+
+    def holders(self, partition: int, boundary: str, sha256: str) -> FileHolders: ...
+    def put_holders(self, partition: int, boundary: str, sha256: str, holders: FileHolders) -> None: ...
+    def put_turn(self, partition: int, boundary: str, memory_id: str, statuses: FileStatuses) -> None: ...
+    def remove_bytes(self, partition: int, key: str) -> None: ...
+    def hashes(self, partition: int, boundary: str) -> list[str]: ...
+    def has_turns(self, partition: int, boundary: str) -> bool: ...
+    def turns(self, partition: int, boundary: str) -> dict[str, FileStatuses]: ...
+
+    def pending(self, partition: int) -> dict[str, list[str]]:
+        """Return the memories with files that are to be read, by boundary."""
+
+    def removals(self, partition: int) -> list[str]:
+        """Return the keys of bytes that are to be removed."""
+
+    def removed(self, partition: int, key: str) -> None:
+        """Note that bytes are removed."""
 
 
 class LexicalStore(Protocol):

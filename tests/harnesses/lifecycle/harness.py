@@ -70,6 +70,7 @@ class LifecycleHarness(LifecycleUser):
             self.embedders,
             self._no_health,
             self.clock,
+            self.stores.files,
             self.spaces.former_serves,
         )
         reports = self.topics["embedded"].events

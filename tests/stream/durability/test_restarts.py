@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.memory.versions import derive_memory_id
 from schemas.models.language import Profiles
-from schemas.state.memories import unsearchable_index_name
+from schemas.state.memories import derive_memory_id, unsearchable_index_name
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE

@@ -71,9 +71,17 @@ async def made_by_owner(gateway: GuardedGateway) -> dict[str, str]:
     later = await gateway.ask("POST", "/v1/users/u1/jobs/reconcile", "owner", headers={"Prefer": "respond-async"})
     await gateway.ask("PUT", "/v1/users/u1/categories/hosting", "owner", json={"description": "servers"})
     job_id = later.json()["job_id"]
+    form: dict[str, Any] = {"files": {"file": ("b.txt", b"The boat.")}, "data": {"conversation_id": "c2"}}
+    uploaded = (await gateway.ask("POST", "/v1/users/u1/files", "owner", **form)).json()
     while (await gateway.ask("GET", f"/v1/users/u1/jobs/{job_id}", "owner")).status_code == 202:
         pass
-    return {"memory_id": stored["memory_id"], "conversation_id": "c1", "project_id": "default", "job_id": job_id}
+    return {
+        "memory_id": stored["memory_id"],
+        "conversation_id": "c1",
+        "project_id": "default",
+        "job_id": job_id,
+        "sha256": uploaded["resource"]["sha256"],
+    }
 
 
 async def test_every_route_asks_for_a_key_with_the_permission_that_it_needs(gateway: GuardedGateway) -> None:

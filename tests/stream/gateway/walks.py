@@ -52,6 +52,8 @@ ROUTES: dict[str, Visit] = {
     f"POST {USER}/memories/search": _json("read", query="deploy target"),
     f"POST {USER}/contexts": _json("read", query="deploy target"),
     f"POST {USER}/answers": _json("read", query="deploy target", store=False),
+    f"POST {USER}/files": Visit("write", {"files": {"file": ("a.txt", b"Notes.")}, "data": {"conversation_id": "c1"}}),
+    f"GET {USER}/files/{{sha256}}": Visit("read"),
     f"POST {USER}/imports": Visit("write", {"params": {"format": "jsonl"}, "content": json.dumps(LINE)}),
     f"GET {USER}/memories": Visit("read"),
     f"GET {USER}/conversations": Visit("read"),

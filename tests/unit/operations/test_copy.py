@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from modestream_client import MemoryServiceError
 
-from agents.rules.memory.versions import derive_memory_id
 from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport, PartitionLogs, PartitionPosition
 from operations.copy.entry_builder import COPIED_FROM, EntryBuilder
 from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
@@ -18,6 +17,7 @@ from operations.switch import NotSwitched
 from schemas.messages.records import Record
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
+from schemas.state.memories import derive_memory_id
 from streams.wire.partitioning import partition_of
 from tests.builders.scopes import AgentScope
 from tests.fakes.copied_logs import FakeLogSource, FakeLogTarget, Killed

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agents.rules.memory.versions import derive_memory_id, identify_turn
+from agents.rules.memory.versions import identify_turn
 from operations.copy.entry_builder import EntryBuilder, LeftOut
 from operations.copy.logs import Entry, Log
 from schemas.messages.decoding import decode
@@ -11,6 +11,7 @@ from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
+from schemas.state.memories import derive_memory_id
 from streams.wire.archived_turns import FORGOTTEN_TEXT
 from streams.wire.partitioning import MOVED_FROM, partition_of
 from tests.builders.scopes import AgentScope

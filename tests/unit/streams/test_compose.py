@@ -55,7 +55,7 @@ def test_parts_are_built_without_a_broker(services: dict[str, Any]) -> None:
 
 def test_gateway_has_keys_and_its_settings_exist(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in services["gateway"]["environment"].items():
-        assert name.removeprefix(PREFIX).lower() in GatewaySettings.model_fields
+        assert name.removeprefix(PREFIX).lower() in {*GatewaySettings.model_fields, "files"}
         monkeypatch.setenv(name, value)
     settings = GatewaySettings(_env_file=None)
     assert settings.gateway_keys is not None
@@ -80,8 +80,14 @@ def test_healthcheck_uses_the_metrics_port(services: dict[str, Any], settings: S
 
 
 def test_data_of_the_worker_is_on_a_volume(services: dict[str, Any], settings: Settings) -> None:
-    assert [volume.partition(":")[2] for volume in services["worker"]["volumes"]] == [str(settings.data_dir)]
+    assert [volume.partition(":")[2] for volume in services["worker"]["volumes"]] == ["/files", str(settings.data_dir)]
     assert f"VOLUME {settings.data_dir}" in (ROOT / "Dockerfile").read_text()
+
+
+def test_worker_and_gateway_share_the_volume_of_files(services: dict[str, Any]) -> None:
+    for name in ("worker", "gateway"):
+        assert "files:/files" in services[name]["volumes"]
+        assert services[name]["environment"][f"{PREFIX}FILES"] == "/files"
 
 
 def test_profiles_and_keys_come_from_an_optional_env_file(services: dict[str, Any]) -> None:

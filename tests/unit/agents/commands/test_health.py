@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from agents.commands.health import Health
+from agents.commands.health import FileCounts, Health
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.job_history import JobHistory, StoredJob
@@ -39,7 +39,14 @@ class HealthHarness:
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         self.usage = Usage(CollectorRegistry())
         self.health = Health(
-            stores.words, stores.modes, self.spaces, self.index, self.jobs.at(0), lambda: deployment, self.usage
+            stores.words,
+            stores.modes,
+            self.spaces,
+            self.index,
+            self.jobs.at(0),
+            lambda: deployment,
+            self.usage,
+            FileCounts(stores.files, stores.memories),
         )
 
     def remember(self, *statuses: str, **fields: Any) -> None:

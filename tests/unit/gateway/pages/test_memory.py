@@ -73,6 +73,37 @@ async def test_evidence_is_marked_in_its_source(wire: FakeWire, store: Store) ->
     assert "/admin/conversations/c1?user=ana&amp;of=home&amp;at=2026-03-01T09%3A30%3A00Z#m-m1" in turn
 
 
+FILE = {
+    "uri": f"file:{'0' * 64}",
+    "media_type": "application/pdf",
+    "sha256": "0" * 64,
+    "text": None,
+    "name": "report.pdf",
+}
+
+
+async def test_a_file_has_its_state_its_bytes_and_a_second_try(wire: FakeWire, store: Store) -> None:
+    failed = FILE | {"status": "failed", "code": "unreadable", "error": "The file is broken."}
+    store.records["m2"] = memory_record("m2", "The report.", resources=[failed])
+    wire.results["retry_failed"] = {"processed": 1}
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get("/admin/memories/m2?user=ana")).text
+        again = await http.post("/admin/memories/m2?user=ana", data={"do": "retry"})
+    assert f"/admin/files/{'0' * 64}?user=ana" in page
+    assert "The file is broken." in page
+    assert again.status_code == 303
+
+
+async def test_a_part_of_a_file_shows_its_text_and_its_page(wire: FakeWire, store: Store) -> None:
+    store.records["m2"] = memory_record("m2", "The report.", resources=[FILE | {"status": "ready"}])
+    evidence = [{"turn_id": "t-m2", "memory_id": "m2", "resource": FILE["uri"], "page": 3, "start": 9000, "end": 9010}]
+    store.records["i2"] = item_record("i2", "The pump is old.", evidence)
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get("/admin/memories/i2?user=ana")).text
+    assert "report.pdf, p. 3" in page
+    assert "<mark>The pump is old.</mark>" in page
+
+
 async def test_the_chain_shows_what_it_replaced_and_what_stands(wire: FakeWire, store: Store) -> None:
     for number, (text, successor) in enumerate([("Leeds", "b"), ("York", "c"), ("Kent", "d"), ("Rye", None)]):
         memory_id = "abcd"[number]

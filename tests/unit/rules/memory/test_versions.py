@@ -7,7 +7,6 @@ from hypothesis import strategies as some
 from modestream_client.records import derive_turn_id
 
 from agents.rules.memory.versions import (
-    derive_memory_id,
     has_same_text,
     hash_texts,
     identify_turn,
@@ -18,7 +17,7 @@ from agents.rules.memory.versions import (
 )
 from schemas.messages.turns import Turn
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Memory, TurnUnderstanding, VectorLocation
+from schemas.state.memories import Memory, TurnUnderstanding, VectorLocation, derive_memory_id
 from tests.builders.memories import embedded_in, made
 from tests.builders.turns import turn
 

@@ -1,0 +1,214 @@
+"""Keep the files of turns: which are to be read, their document memories, and which bytes no memory has any more.
+
+Enters: turns as written, texts of files, and what moves or forgets turns. Leaves: records, rows of the table `files`,
+and the events that must follow. Guaranteed: a document memory has an id of its turn, its resource and its number, so
+that reading a file again makes no second one; a turn says how many there may be before the first is written, so that
+whatever forgets it finds them; bytes are removed once no memory of the user has them, and that is durable.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
+from agents.memory.write_memory import WriteMemory
+from agents.ports.lexical_index import LexicalWriter
+from agents.ports.stores import FileWriter, MemoryWriter, Modes
+from agents.rules.items.item_merging import build_item
+from agents.rules.memory.resources import (
+    IsReadable,
+    derive_part_id,
+    find_resource,
+    part_ids,
+    part_support,
+    statuses_of,
+    support_of_turn,
+    uploads_of,
+    with_resource,
+    with_statuses,
+)
+from agents.rules.memory.versions import move_to_mode
+from agents.rules.modes.declaring import with_decay
+from schemas.messages.turns import Turn
+from schemas.models.files import FileText, ReadFailure
+from schemas.state.files import FileHolders, FileStatuses, file_key, uploaded_sha256
+from schemas.state.memories import Memory, Resource, Support
+
+
+class KeepFiles:
+    """The part of `Remember` that keeps files."""
+
+    def __init__(
+        self,
+        memories: MemoryWriter,
+        words: LexicalWriter,
+        modes: Modes,
+        files: FileWriter,
+        items: KeepItems,
+        write: WriteMemory,
+        is_readable: IsReadable,
+    ) -> None:
+        self._memories = memories
+        self._words = words
+        self._modes = modes
+        self._files = files
+        self._items = items
+        self._write = write
+        self._is_readable = is_readable
+
+    def arriving(self, turn: Memory, before: Memory | None) -> Memory:
+        """Return a turn that is to be written, its new files pending."""
+        return with_statuses(turn, before, self._is_readable)
+
+    def arrived(self, turn: Memory, before: Memory | None) -> Iterator[WriteStep]:
+        """Note the files of a turn that was written; document memories of those that it no longer has are removed."""
+        if before is None or not before.resources:
+            self._note(turn, before)
+            return
+        kept = {resource.uri for resource in turn.resources}
+        for resource in before.resources:
+            if resource.uri not in kept:
+                yield from self._remove(part_ids(before, resource))
+        self._note(turn, before)
+        yield from self.follow(turn.memory_id)
+
+    def brought(self, turn: Turn, memory_id: str) -> None:
+        """Have what a turn brought removed unless a memory has it: the turn was forgotten, or has other files now."""
+        boundary = turn.scope.boundary
+        for sha256 in filter(None, {uploaded_sha256(resource.uri) for resource in turn.resources}):
+            holders = self._files.holders(boundary, sha256)
+            if memory_id not in (*holders.memories, *holders.former):
+                self._files.remove_bytes(file_key(boundary, sha256, memory_id))
+
+    def follow(self, memory_id: str) -> Iterator[WriteStep]:
+        """Have the document memories of a turn follow it into its mode, and what filters it."""
+        turn = self._memories.get(memory_id)
+        for resource in () if turn is None else turn.resources:
+            for part_id in part_ids(turn, resource) if turn is not None else ():
+                part, turn = self._memories.get(part_id), self._memories.get(memory_id)
+                if part is None or part.item is None or turn is None:
+                    continue
+                support = part.item.supports[-1].model_copy(update=support_of_turn(turn))
+                built = self._built(part_id, turn, support, part)
+                yield None, self._items.put_item(built, part)[1] if built != part else ()
+
+    def begin(self, memory_id: str, uri: str, text: FileText) -> bool:
+        """Note how many document memories a file has now; False if the turn does not wait for it any more."""
+        turn, resource = self._pending(memory_id, uri)
+        if turn is None or resource is None:
+            return False
+        parts = max(resource.parts, len(text.segments))
+        if parts != resource.parts:
+            self._write(with_resource(turn, resource.model_copy(update={"parts": parts})))
+        return True
+
+    def put_part(self, memory_id: str, uri: str, text: FileText, number: int) -> list[MemoryEvent]:
+        """Write a document memory of a file that is pending; return the events that must follow."""
+        turn, _ = self._pending(memory_id, uri)
+        part_id = derive_part_id(memory_id, uri, number)
+        if turn is None or self._memories.is_forgotten(part_id):
+            return []
+        before = self._memories.get(part_id)
+        built = self._built(part_id, turn, part_support(turn, uri, text, number), before)
+        return self._items.put_item(built, before)[1] if built != before else []
+
+    def finish(self, memory_id: str, uri: str, text: FileText) -> list[MemoryEvent]:
+        """Note that all of a file is there; return the events of what an earlier reading had more."""
+        turn, resource = self._pending(memory_id, uri)
+        if turn is None or resource is None:
+            return []
+        surplus = part_ids(turn, resource)[len(text.segments) :]
+        events = [event for _, removed in self._remove(surplus) for event in removed]
+        read = {
+            "status": "ready",
+            "reader": text.reader,
+            "characters": len(text.text),
+            "pages": text.pages,
+            "seconds": text.seconds,
+            "parts": len(text.segments),
+        }
+        self._state(turn, resource, **read)
+        return events
+
+    def fail(self, memory_id: str, uri: str, code: ReadFailure, error: str) -> None:
+        """Note that a file can't be read, and why."""
+        turn, resource = self._pending(memory_id, uri)
+        if turn is not None and resource is not None:
+            self._state(turn, resource, status="failed", code=code, error=error)
+
+    def retry(self, memory_id: str) -> int:
+        """Have the failed files of a turn read again; return their number."""
+        turn = self._memories.get(memory_id)
+        failed = [each for each in turn.resources if each.status == "failed"] if turn is not None else []
+        for resource in failed:
+            current = self._memories.get(memory_id)
+            if current is not None:
+                self._state(current, resource, status="pending")
+        return len(failed)
+
+    def forget_parts(self, turn: Memory) -> Iterator[WriteStep]:
+        """Forget the document memories of a turn that is about to be forgotten; none is made meanwhile."""
+        if not any(resource.status for resource in turn.resources):
+            return
+        stopped = tuple(resource.model_copy(update={"status": None}) for resource in turn.resources)
+        self._write(turn.model_copy(update={"resources": stopped}))
+        for resource in turn.resources:
+            for part_id in part_ids(turn, resource):
+                if (part := self._memories.get(part_id)) is not None:
+                    self._words.remove(part_id)
+                    self._memories.forget(part_id, part.embedding.place)
+                    yield part, [forgotten_event(part)]
+
+    def forgotten(self, turn: Memory) -> None:
+        """Note that a turn was forgotten; what only it had is to be removed."""
+        if turn.resources:
+            self._release(turn, uploads_of(turn))
+            self._files.put_turn(turn.boundary, turn.memory_id, FileStatuses())
+
+    def _pending(self, memory_id: str, uri: str) -> tuple[Memory | None, Resource | None]:
+        turn = self._memories.get(memory_id)
+        resource = find_resource(turn, uri)
+        return (turn, resource) if resource is not None and resource.status == "pending" else (None, None)
+
+    def _built(self, part_id: str, turn: Memory, support: Support, before: Memory | None) -> Memory:
+        """Return a document memory; it is in its turn's mode, unless it was moved alone."""
+        declared = self._modes.get(turn.boundary)
+        base = before
+        if before is not None and before.mode != turn.mode and before.item and before.item.turn_mode is None:
+            base = with_decay(move_to_mode(before, (turn.mode, turn.mode_source)), declared)
+        built = build_item(part_id, [support], turn, base)
+        return built if before is not None else with_decay(built, declared)
+
+    def _remove(self, part_ids_: Sequence[str]) -> Iterator[WriteStep]:
+        for part_id in part_ids_:
+            if (part := self._memories.get(part_id)) is not None:
+                self._words.remove(part_id)
+                self._memories.remove(part_id, part.embedding.place)
+                yield part, [forgotten_event(part)]
+
+    def _state(self, turn: Memory, resource: Resource, **state: object) -> None:
+        """Write another state of a resource; its earlier error is gone."""
+        changed = resource.model_copy(update={"code": None, "error": None, **state})
+        written = with_resource(turn, changed)
+        self._write(written)
+        self._files.put_turn(written.boundary, written.memory_id, statuses_of(written))
+
+    def _note(self, turn: Memory, before: Memory | None) -> None:
+        if not turn.resources and (before is None or not before.resources):
+            return
+        now, then = uploads_of(turn), uploads_of(before)
+        for sha256 in now:
+            holders = self._files.holders(turn.boundary, sha256)
+            if turn.memory_id not in holders.memories:
+                memories = (*holders.memories, turn.memory_id)
+                self._files.put_holders(turn.boundary, sha256, holders.model_copy(update={"memories": memories}))
+        self._release(turn, then - now)
+        self._files.put_turn(turn.boundary, turn.memory_id, statuses_of(turn))
+
+    def _release(self, turn: Memory, hashes: Iterable[str]) -> None:
+        for sha256 in hashes:
+            holders = self._files.holders(turn.boundary, sha256)
+            left = tuple(memory_id for memory_id in holders.memories if memory_id != turn.memory_id)
+            former = tuple(dict.fromkeys((*holders.former, turn.memory_id)))
+            if not left:
+                for memory_id in former:
+                    self._files.remove_bytes(file_key(turn.boundary, sha256, memory_id))
+            self._files.put_holders(turn.boundary, sha256, FileHolders(memories=left, former=former))

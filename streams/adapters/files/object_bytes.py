@@ -1,0 +1,159 @@
+"""Bytes of files in a folder or in a bucket of an object store, by `obstore`; and bytes fetched from elsewhere."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, from_url
+
+from agents.ports.file_bytes import FileBytes, StoredBytes
+from agents.rules.memory.resources import may_fetch
+from schemas.failures import Unavailable
+from schemas.models.files import ReadFailed
+from schemas.state.files import file_prefix, uploaded_sha256
+
+PIECE_BYTES = 1024 * 1024
+
+CONNECT_S, SILENT_S, FETCH_S = 10.0, 30.0, 300.0
+"""Seconds to connect, without any byte, and for all of a file."""
+
+FAILURES = (BaseError, OSError, ValueError)
+"""What obstore raises."""
+
+
+class ObjectBytes:
+    """Implements `agents.ports.file_bytes.FileBytes` over a folder or `s3://bucket/prefix`."""
+
+    def __init__(self, place: str) -> None:
+        """A folder is made with the first file; a bucket is opened with the variables of AWS's clients."""
+        self._folder = None if "://" in place else Path(place).absolute()
+        self._opened: Any = from_url(place) if self._folder is None else None
+
+    @property
+    def _store(self) -> Any:
+        """The store, which makes the folder: a gateway whose disk is read only serves all but files."""
+        if self._opened is None:
+            self._opened = LocalStore(prefix=self._folder, automatic_cleanup=True, mkdir=True)
+        return self._opened
+
+    @property
+    def _is_missing(self) -> bool:
+        return self._folder is not None and not self._folder.is_dir()
+
+    async def put(self, key: str, content: IO[bytes]) -> None:
+        """Store what a file object has."""
+        try:
+            await obstore.put_async(self._store, key, content)
+        except FAILURES as problem:
+            raise Unavailable(f"files can't be stored: {problem}") from None
+
+    async def find(self, prefix: str) -> list[StoredBytes]:
+        """Return what lies under keys with this beginning."""
+        stored: list[StoredBytes] = []
+        if self._is_missing:
+            return stored
+        try:
+            async for page in obstore.list(self._store, prefix=prefix):
+                stored += [StoredBytes(str(one["path"]), int(one["size"]), one["last_modified"]) for one in page]
+        except FileNotFoundError:
+            return []
+        except FAILURES as problem:
+            raise Unavailable(f"files can't be listed: {problem}") from None
+        return stored
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        """Yield the bytes in pieces."""
+        if self._is_missing:
+            raise FileNotFoundError(key)
+        try:
+            found = await obstore.get_async(self._store, key)
+            async for piece in found.stream(min_chunk_size=PIECE_BYTES):
+                yield bytes(piece)
+        except FileNotFoundError:
+            raise
+        except FAILURES as problem:
+            raise Unavailable(f"files can't be read: {problem}") from None
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """Remove bytes; those of a folder one by one, so that a missing one keeps none of the others."""
+        for key in () if self._is_missing else keys:
+            try:
+                await obstore.delete_async(self._store, key)
+            except FileNotFoundError:
+                continue
+            except FAILURES as problem:
+                raise Unavailable(f"files can't be removed: {problem}") from None
+
+
+def open_file_bytes(place: str) -> ObjectBytes:
+    """Open where the bytes of files are. Ends the process for a place that can't be."""
+    try:
+        return ObjectBytes(place)
+    except (*FAILURES, TypeError) as problem:
+        sys.exit(f"setting MODESTREAM_FILES: {problem}")
+
+
+class ResourceBytes:
+    """Implements `agents.ports.file_bytes.FileSource`: uploads, and addresses under allowed prefixes."""
+
+    def __init__(self, files: FileBytes, prefixes: Collection[str], max_bytes: int) -> None:
+        self._files = files
+        self._prefixes = prefixes
+        self._max_bytes = max_bytes
+
+    async def fetch(self, uri: str, boundary: str, path: Path) -> None:
+        """Write the bytes of a URI to a path."""
+        try:
+            async with asyncio.timeout(FETCH_S), aclosing(self._pieces(uri, boundary)) as pieces:
+                await self._save(pieces, path)
+        except FileNotFoundError:
+            raise ReadFailed("unavailable", "There are no bytes of this file.") from None
+        except (Unavailable, TimeoutError, aiohttp.ClientError, *FAILURES) as problem:
+            raise ReadFailed("unavailable", f"The bytes can't be had now ({type(problem).__name__}).") from None
+
+    async def _save(self, pieces: AsyncIterator[bytes], path: Path) -> None:
+        size = 0
+        with path.open("wb") as target:
+            async for piece in pieces:
+                size += len(piece)
+                if size > self._max_bytes:
+                    raise ReadFailed("too_large", f"The file has more than {self._max_bytes:,} bytes.")
+                await asyncio.to_thread(target.write, piece)
+
+    async def _pieces(self, uri: str, boundary: str) -> AsyncGenerator[bytes]:
+        sha256, scheme = uploaded_sha256(uri), urlsplit(uri).scheme.lower()
+        if sha256 is not None:
+            stored = await self._files.find(file_prefix(boundary, sha256))
+            if not stored:
+                raise FileNotFoundError
+            source = self._files.read(min(stored).key)
+        elif not may_fetch(uri, self._prefixes):
+            raise ReadFailed("unavailable", "This address is not one of those that may be fetched.")
+        else:
+            source = _from_bucket(uri) if scheme == "s3" else _from_web(uri)
+        async for piece in source:
+            yield piece
+
+
+async def _from_bucket(uri: str) -> AsyncIterator[bytes]:
+    parts = urlsplit(uri)
+    found = await obstore.get_async(from_url(f"s3://{parts.netloc}"), parts.path.lstrip("/"))
+    async for piece in found.stream(min_chunk_size=PIECE_BYTES):
+        yield bytes(piece)
+
+
+async def _from_web(uri: str) -> AsyncIterator[bytes]:
+    """Yield what is at an address itself: a redirect may lead anywhere."""
+    timeout = aiohttp.ClientTimeout(total=FETCH_S, sock_connect=CONNECT_S, sock_read=SILENT_S)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(uri, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise ReadFailed("unavailable", f"The address answers {answer.status}.")
+        async for piece in answer.content.iter_chunked(PIECE_BYTES):
+            yield piece

@@ -1,0 +1,207 @@
+"""Read files of turns in the background, and remove bytes that no memory has any more.
+
+What is to be done stands in the table `files`, so that nothing is lost with this process: a file is `pending` until all
+of its document memories are written, and read again after a kill. Users take turns. Document memories are written in
+slices that give way to requests; the next ones wait until the indexer has embedded most of the last.
+"""
+
+import asyncio
+import math
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agents.memory.files import KeepFiles
+from agents.memory.items import MemoryEvent
+from agents.memory.remember import Remember
+from agents.memory.slices import Slices
+from agents.ports.file_bytes import FileSource
+from agents.ports.files import FileReader
+from agents.rules.memory.resources import file_name, uploads_of
+from schemas.failures import Unavailable
+from schemas.models.files import FileText, ReadFailed
+from schemas.state.memories import Resource
+from streams.batching import batches
+from streams.fair_queue import FairTurns
+from streams.flow.steps.remember import in_slices, records_of
+from streams.flow.worker_context import WorkerContext
+
+log = structlog.get_logger()
+
+LOOK_INTERVAL_S = 0.3
+"""Between two looks for files that are to be read or removed."""
+
+LAG_POLL_INTERVAL_S = 0.05
+
+MAX_WAITING_OF_USER = 4
+"""Turns of one user whose files are read or wait for that; further ones are found by the table."""
+
+PARTS_PER_BATCH = 32
+"""Document memories that are written, and embedded, before those of the next file."""
+
+MAX_INDEXER_LAG = 32
+"""Lag of the indexer, in events, above which the next ones wait: others' turns are embedded first."""
+
+MAX_PAUSE_S = 0.5
+"""The longest pause after a batch, half as long as it took, while requests come."""
+
+DONE: list[MemoryEvent] = []
+
+
+class ReadFiles:
+    """Runs until it is cancelled."""
+
+    def __init__(
+        self,
+        remember_at: Callable[[int], Remember],
+        reader: FileReader,
+        source: FileSource,
+        indexer_lag: Callable[[], int],
+        ctx: WorkerContext,
+        *,
+        at_once: int,
+    ) -> None:
+        """`indexer_lag` counts the events before the indexer; files of `at_once` turns are read at the same time."""
+        self._remember_at = remember_at
+        self._reader = reader
+        self._source = source
+        self._indexer_lag = indexer_lag
+        self._ctx = ctx
+        self._turns = FairTurns(at_once, math.inf)
+        self._writing = asyncio.Lock()
+        """One batch at a time: files that are read together take turns."""
+        self._tasks: dict[tuple[int, str], asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Read and remove until cancelled."""
+        try:
+            while True:
+                for partition in self._ctx.served_partitions():
+                    try:
+                        self._start(partition)
+                        await self._remove(partition)
+                    except (KeyError, Unavailable) as problem:
+                        # The partition has left, or the store of bytes is away: the next look tries again.
+                        log.info("files are looked at again", partition=partition, problem=repr(problem))
+                await asyncio.sleep(LOOK_INTERVAL_S)
+        finally:
+            for task in list(self._tasks.values()):
+                task.cancel()
+
+    def _start(self, partition: int) -> None:
+        for boundary, memory_ids in self._ctx.stores.files.pending(partition).items():
+            waiting = [memory_id for memory_id in memory_ids if (partition, memory_id) in self._tasks]
+            due = (memory_id for memory_id in memory_ids if memory_id not in waiting)
+            for memory_id, _ in zip(due, range(MAX_WAITING_OF_USER - len(waiting)), strict=False):
+                task = asyncio.create_task(self._read(partition, boundary, memory_id))
+                self._tasks[partition, memory_id] = task
+                task.add_done_callback(partial(self._done, partition, memory_id))
+
+    def _done(self, partition: int, memory_id: str, _: object) -> None:
+        del self._tasks[partition, memory_id]
+
+    async def _read(self, partition: int, boundary: str, memory_id: str) -> None:
+        async with self._turns.turn(boundary):
+            try:
+                turn = self._ctx.stores.memories.get(partition, memory_id)
+                for resource in () if turn is None else turn.resources:
+                    if resource.status == "pending":
+                        await self._read_resource(partition, boundary, memory_id, resource)
+            except KeyError:
+                log.info("a partition left while its files were read", partition=partition)
+            except Exception:
+                log.exception("reading the files of a turn failed", partition=partition)
+                # Not at once again: whatever it is, others are read meanwhile.
+                await asyncio.sleep(10 * LOOK_INTERVAL_S)
+
+    async def _read_resource(self, partition: int, boundary: str, memory_id: str, resource: Resource) -> None:
+        keep, uri = self._keep(partition), resource.uri
+        try:
+            text = await self._text_of(boundary, resource)
+        except ReadFailed as failed:
+            failing = partial(keep.fail, memory_id, uri, failed.code, str(failed))
+            await self._apply(partition, boundary, _once(failing))
+            return
+        await self._apply(partition, boundary, _once(partial(keep.begin, memory_id, uri, text)))
+        for numbers in batches(range(len(text.segments)), PARTS_PER_BATCH):
+            async with self._writing:
+                parts = _parts(self._keep(partition), memory_id, uri, text, numbers)
+                await self._in_background(self._apply(partition, boundary, parts))
+        finishing = self._keep(partition).finish
+        await self._apply(partition, boundary, _once(partial(finishing, memory_id, uri, text)))
+
+    async def _in_background(self, writing: Coroutine[Any, Any, None]) -> None:
+        """Write a batch, and leave the processor to others for a while."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await writing
+        while self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+            await asyncio.sleep(LAG_POLL_INTERVAL_S)
+        if self._ctx.foreground.is_expected:
+            await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
+
+    async def _text_of(self, boundary: str, resource: Resource) -> FileText:
+        """Return the text of a file. Raises ReadFailed."""
+        with tempfile.TemporaryDirectory(prefix="modestream-file-") as folder:
+            path = Path(folder) / "file"
+            await self._source.fetch(resource.uri, boundary, path)
+            media_type = resource.media_type or "application/octet-stream"
+            return await self._reader.read(path, media_type=media_type, name=file_name(resource))
+
+    async def _apply(self, partition: int, boundary: str, slices: Slices[list[MemoryEvent]]) -> None:
+        """Write in slices, publish what follows, and have all of it durable."""
+        sent, commit = [], self._ctx.commit
+        writing = await commit.begin(partition)
+        try:
+            events = await in_slices(slices, self._ctx.foreground)
+            for out in await records_of(self._ctx.topics, boundary, events, self._ctx.recent):
+                sent.append(await self._ctx.publisher.send(out))  # noqa: PERF401 - those before are finished
+        finally:
+            finishing = writing.finish(sent)
+        await commit.commit([partition])
+        await finishing
+
+    async def _remove(self, partition: int) -> None:
+        """Remove bytes; none that a turn has brought again. Raises Unavailable."""
+        files, keys = self._ctx.stores.files, self._ctx.stores.files.removals(partition)
+        if not keys or self._ctx.file_bytes is None:
+            return
+        # The rows that say so are durable first.
+        await self._ctx.commit.commit([partition])
+        for key in keys:
+            _, sha256, memory_id = key.split("/")
+            if sha256 not in uploads_of(self._ctx.stores.memories.get(partition, memory_id)):
+                await self._ctx.file_bytes.remove([key])
+
+        def note() -> list[MemoryEvent]:
+            for key in keys:
+                files.removed(partition, key)
+            return DONE
+
+        await self._apply(partition, "", _once(note))
+
+    def _keep(self, partition: int) -> KeepFiles:
+        if not self._ctx.is_assigned(partition):
+            raise KeyError(partition)
+        return self._remember_at(partition).files
+
+
+def _once(work: Callable[[], object]) -> Slices[list[MemoryEvent]]:
+    """Return one slice; what it returns are events if it is a list."""
+    yield
+    result = work()
+    return result if isinstance(result, list) else DONE
+
+
+def _parts(
+    keep: KeepFiles, memory_id: str, uri: str, text: FileText, numbers: Iterable[int]
+) -> Slices[list[MemoryEvent]]:
+    events: list[MemoryEvent] = []
+    for number in numbers:
+        events += keep.put_part(memory_id, uri, text, number)
+        yield
+    return events

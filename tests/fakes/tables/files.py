@@ -1,0 +1,31 @@
+"""The table `files` over a dict."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, cast
+
+from streams.tables.file_table import FileTable
+
+
+class FakeRows:
+    """Rows by partition and key."""
+
+    def __init__(self) -> None:
+        self._rows: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
+
+    def read(self, partition: int, key: str) -> bytes | None:
+        return self._rows[partition].get(key)
+
+    def write(self, partition: int, key: str, value: bytes) -> None:
+        self._rows[partition][key] = value
+
+    def delete(self, partition: int, key: str) -> None:
+        self._rows[partition].pop(key, None)
+
+    def keys_from(self, partition: int, first: bytes) -> Iterator[bytes]:
+        return iter([key.encode() for key in sorted(self._rows[partition]) if key.encode() >= first])
+
+
+class FakeFiles(FileTable):
+    def __init__(self) -> None:
+        self._table = cast("Any", FakeRows())

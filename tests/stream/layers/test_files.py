@@ -1,0 +1,265 @@
+"""Files through the whole pipeline: read, found in their turns, moved, edited and forgotten with them."""
+
+import asyncio
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+
+from agents.rules.memory.resources import derive_part_id
+from schemas.models.files import FileText, ReadFailed
+from schemas.state.files import boundary_prefix, file_key
+from schemas.state.memories import Memory, Resource, derive_memory_id
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, command_message, turn_message
+
+SCOPE = {"user_id": "u1", "project_id": "default"}
+QUESTION = "Where is the spare key of the boat house?"
+KEY = "The spare key of the boat house is under the third flower pot."
+TEXT = "\n\n".join([f"Day {n}: the train to Faro left at {n}:15, and nobody was late. " * 8 for n in range(9)] + [KEY])
+
+
+async def upload(
+    pipeline: InMemoryPipeline, text: str = TEXT, turn_id: str = "f-1", user: str = "u1", **fields: object
+) -> str:
+    """Store bytes as the gateway does, and publish their turn; return the hash."""
+    body = text.encode()
+    sha256 = hashlib.sha256(body).hexdigest()
+    memory_id = derive_memory_id(SCOPE | {"user_id": user}, "c1", turn_id)
+    await pipeline.file_bytes.put(file_key(user, sha256, memory_id), io.BytesIO(body))
+    await pipeline.ask(pipeline.names.turns, naming(sha256, turn_id, user, **fields))
+    return sha256
+
+
+def naming(sha256: str, turn_id: str, user: str = "u1", **fields: object) -> Json:
+    """Return a turn that names bytes."""
+    resource = {"uri": f"file:{sha256}", "media_type": "text/plain", "name": "house.txt"}
+    said = {"content": f"Here is file {turn_id}.", "resources": [resource], **fields}
+    return turn_message("", turn_id, user) | said
+
+
+def turn_id_of(turn_id: str, user: str = "u1") -> str:
+    return derive_memory_id(SCOPE | {"user_id": user}, "c1", turn_id)
+
+
+def resource(pipeline: InMemoryPipeline, turn_id: str = "f-1", user: str = "u1") -> Resource:
+    for memory in pipeline.memories.all():
+        if memory.memory_id == turn_id_of(turn_id, user):
+            return memory.resources[0]
+    raise AssertionError("no such turn")
+
+
+def parts(pipeline: InMemoryPipeline) -> list[Memory]:
+    found = [memory for memory in pipeline.memories.all() if memory.type == "document"]
+    return sorted(found, key=lambda part: (part.boundary, part.evidence[0].start))
+
+
+async def is_read(pipeline: InMemoryPipeline, turn_id: str = "f-1", user: str = "u1") -> Resource:
+    await pipeline.until(lambda: resource(pipeline, turn_id, user).status in ("ready", "failed"))
+    await pipeline.topics.settled()
+    return resource(pipeline, turn_id, user)
+
+
+async def stored(pipeline: InMemoryPipeline, user: str = "u1") -> list[str]:
+    return [found.key for found in await pipeline.file_bytes.find(boundary_prefix(user))]
+
+
+async def test_a_file_is_read_after_its_turn_was_stored(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    read = await is_read(pipeline)
+    assert (read.status, read.reader, read.characters) == ("ready", "text", len(TEXT))
+
+
+async def test_parts_lie_at_their_places_in_the_whole_text(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    quotes = [part.evidence[0] for part in parts(pipeline)]
+    assert [TEXT[quote.start : quote.end] for quote in quotes] == [part.text for part in parts(pipeline)]
+
+
+async def test_what_a_file_says_is_found_in_the_hit_of_its_turn(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    for number in range(5):
+        await pipeline.remember(f"The weather in Faro was fine on day {number}.")
+    await pipeline.topics.settled()
+    hit = (await pipeline.retrieve(QUESTION))["result"]["hits"][0]
+    assert (hit["memory_id"], KEY in hit["items"][0]["text"]) == (turn_id_of("f-1"), True)
+
+
+async def test_a_part_is_a_hit_by_its_type(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline, metadata={"client": "Acme"})
+    await is_read(pipeline)
+    hit = (await pipeline.retrieve(QUESTION, types=["document"]))["result"]["hits"][0]
+    assert hit["evidence"][0]["resource"] == f"file:{sha256}"
+    assert hit["turn_id"] == "f-1"
+    assert hit["metadata"] == {"client": "Acme"}
+
+
+async def test_a_context_cites_the_file(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    context = (await pipeline.assemble(QUESTION, budget_tokens=4000, format="compact"))["result"]
+    assert "house.txt: " in context["messages"][1]["content"]
+    assert KEY in context["messages"][1]["content"]
+
+
+async def test_a_repeated_turn_makes_no_second_part(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    before = parts(pipeline)
+    for record in pipeline.topics.records(pipeline.names.turns):
+        await pipeline.publish(pipeline.names.turns, record.value or b"")
+    await pipeline.topics.settled()
+    assert parts(pipeline) == before
+
+
+async def test_a_retry_makes_no_second_part(pipeline: InMemoryPipeline) -> None:
+    sha256 = hashlib.sha256(TEXT.encode()).hexdigest()
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1"))
+    assert (await is_read(pipeline)).code == "unavailable"
+    await upload(pipeline, turn_id="f-2")
+    await pipeline.command("retry_failed")
+    assert (await is_read(pipeline)).status == "ready"
+    ids = [derive_part_id(turn_id_of(name), f"file:{sha256}", 0) for name in ("f-1", "f-2")]
+    assert {part.memory_id for part in parts(pipeline)} >= set(ids)
+    assert len(parts(pipeline)) == 2 * resource(pipeline).parts
+
+
+@pytest.mark.parametrize("how", [{"turn_id": "f-1", "conversation_id": "c1"}, {"project": True}, {"user": True}])
+async def test_what_is_forgotten_leaves_neither_parts_nor_bytes(pipeline: InMemoryPipeline, how: Json) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await upload(pipeline, user="u2")
+    await is_read(pipeline, user="u2")
+    message = command_message("forget") | {"arguments": how}
+    await pipeline.ask(pipeline.names.commands, message)
+    assert {part.boundary for part in parts(pipeline)} == {"u2"}
+    await until_gone(pipeline)
+    assert await stored(pipeline, "u2")
+
+
+async def test_bytes_stay_until_the_last_turn_is_forgotten(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-2"))
+    await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
+    assert (await is_read(pipeline, "f-2")).status == "ready"
+    assert await stored(pipeline)
+    await pipeline.command("forget", turn_id="f-2", conversation_id="c1")
+    await until_gone(pipeline)
+
+
+async def test_a_forgotten_turn_that_is_uploaded_again_leaves_no_bytes(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
+    await until_gone(pipeline)
+    await upload(pipeline)
+    await until_gone(pipeline)
+
+
+async def test_parts_follow_their_turn_into_another_mode(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.command("declare_mode", name="code", embedder="tiny32")
+    await pipeline.command("set_memory_mode", memory_id=turn_id_of("f-1"), mode="code")
+    await pipeline.topics.settled()
+    assert {(part.mode, part.embedding.status) for part in parts(pipeline)} == {("code", "ready")}
+
+
+async def test_parts_are_filtered_with_their_turn(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.command("set_memory_visibility", memory_id=turn_id_of("f-1"), searchable=False)
+    assert (await pipeline.retrieve(QUESTION, types=["document"]))["result"]["hits"] == []
+
+
+async def test_an_edited_turn_keeps_the_parts_of_the_same_file(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline)
+    await is_read(pipeline)
+    texts = [part.text for part in parts(pipeline)]
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1", content="Here it is, for the others."))
+    await pipeline.topics.settled()
+    assert (resource(pipeline).status, [part.text for part in parts(pipeline)]) == ("ready", texts)
+
+
+async def test_an_edited_turn_loses_the_parts_of_a_file_that_it_no_longer_has(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.remember("There is no file any more.", "f-1")
+    await pipeline.topics.settled()
+    assert parts(pipeline) == []
+    await until_gone(pipeline)
+
+
+async def test_a_forgotten_part_is_not_made_again(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    first, *others = [part.memory_id for part in parts(pipeline)]
+    await pipeline.command("forget", memory_id=first)
+    await pipeline.ask(pipeline.names.turns, naming(await upload(pipeline), "f-1", content="Once more."))
+    await is_read(pipeline)
+    assert [part.memory_id for part in parts(pipeline)] == others
+
+
+async def test_bytes_of_another_user_are_like_bytes_of_nobody(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-9", "u2"))
+    assert (await is_read(pipeline, "f-9", "u2")).code == "unavailable"
+
+
+class Stuck:
+    """A reader that is never done."""
+
+    async def read(self, path: Path, *, media_type: str, name: str) -> FileText:
+        await asyncio.Event().wait()
+        raise ReadFailed("unreadable", f"{name} of {media_type} at {path} was never read.")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_a_killed_worker_goes_on_reading(tmp_path: Path) -> None:
+    stopped = InMemoryPipeline(tmp_path)
+    reader, stopped.file_reader = stopped.file_reader, Stuck()
+    async with stopped.running():
+        await upload(stopped)
+        await stopped.topics.settled()
+    stopped.file_reader = reader
+    async with stopped.running():
+        assert (await is_read(stopped)).status == "ready"
+
+
+async def test_reconcile_removes_bytes_whose_turn_never_came(pipeline: InMemoryPipeline) -> None:
+    key = file_key("u1", "0" * 64, turn_id_of("f-7"))
+    await pipeline.file_bytes.put(key, io.BytesIO(b"lost"))
+    await upload(pipeline)
+    await is_read(pipeline)
+    assert (await pipeline.command("reconcile"))["result"]["orphans"] == 0
+    pipeline.clock.forward(10**9)
+    assert (await pipeline.command("reconcile"))["result"]["orphans"] == 1
+    assert key not in await stored(pipeline)
+
+
+async def test_health_counts_files(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming("0" * 64, "f-2"))
+    await is_read(pipeline, "f-2")
+    counted = (await pipeline.command("health"))["result"]["files"]
+    assert counted == {"pending": 0, "ready": 1, "failed": 1, "stored": 2}
+
+
+async def test_get_file_names_a_file_of_the_user_alone(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline)
+    assert (await pipeline.command("get_file", sha256=sha256))["result"]["name"] == "house.txt"
+    assert (await pipeline.command("get_file", "u2", sha256=sha256))["error"]["code"] == "not_found"
+
+
+async def until_gone(pipeline: InMemoryPipeline) -> None:
+    files = pipeline.tables.stores.files
+    await pipeline.until(lambda: not any(files.removals(number) for number in range(pipeline.partitions)))
+    assert await stored(pipeline) == []

@@ -1,0 +1,61 @@
+"""The bytes of files in backups."""
+
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+
+from operations.archive import InvalidBackup
+from operations.files import CopiedFiles, check_files, copy_files
+from schemas.state.files import file_key
+from streams.adapters.files.object_bytes import ObjectBytes
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[ObjectBytes, ObjectBytes]:
+    return ObjectBytes(str(tmp_path / "source")), ObjectBytes(str(tmp_path / "target"))
+
+
+async def put(store: ObjectBytes, body: bytes, memory_id: str = "m1") -> str:
+    key = file_key("u1", hashlib.sha256(body).hexdigest(), memory_id)
+    await store.put(key, io.BytesIO(body))
+    return key
+
+
+async def keys(store: ObjectBytes) -> set[str]:
+    return {found.key for found in await store.find("")}
+
+
+async def test_what_is_missing_is_copied(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    source, target = places
+    await put(source, b"first")
+    await copy_files(source, target)
+    await put(source, b"second")
+    assert await copy_files(source, target) == CopiedFiles(1, 1, 11)
+    assert await check_files(target) == 2
+
+
+async def test_what_was_forgotten_is_removed(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    source, target = places
+    gone, kept = await put(source, b"first", "m1"), await put(source, b"second", "m2")
+    await copy_files(source, target)
+    await source.remove([gone])
+    await copy_files(source, target, forgotten={"m1"})
+    assert await keys(target) == {kept}
+
+
+async def test_a_lost_source_takes_nothing_from_a_backup(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    source, target = places
+    key = await put(source, b"first")
+    await copy_files(source, target)
+    await source.remove([key])
+    await copy_files(source, target)
+    assert await keys(target) == {key}
+
+
+async def test_other_bytes_than_a_name_says_are_no_backup(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    source, target = places
+    await target.put(await put(source, b"first"), io.BytesIO(b"other"))
+    with pytest.raises(InvalidBackup):
+        await check_files(target)
