@@ -1,4 +1,4 @@
-"""The bytes of files in backups: copied beside the logs, and back.
+"""The bytes of files in backups: copied with the logs, and back.
 
 Guaranteed: a file has the bytes that its key names by their hash, or the copy fails; a backup has no file that was
 forgotten before it.

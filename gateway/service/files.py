@@ -47,7 +47,7 @@ class FileStore(Protocol):
         """Store what a file object has, wholly or not at all."""
 
     async def find(self, prefix: str) -> Sequence[Any]:
-        """Return what lies under keys with this beginning, each with `key` and `size`."""
+        """Return the bytes under keys with this beginning, each with `key` and `size`."""
 
     def read(self, key: str) -> AsyncIterator[bytes]:
         """Return the bytes in pieces."""
@@ -192,7 +192,7 @@ def plain_name(name: str) -> str:
 
 
 def plain_media_type(text: str | None) -> str:
-    """Return a media type without parameters; that of bytes for what is none.
+    """Return a media type without parameters; that of bytes for an invalid one.
 
     >>> plain_media_type("Text/HTML; charset=utf-8")
     'text/html'

@@ -1,7 +1,7 @@
 """The bytes of files: the memories that have them, and the keys under which they lie. Pure.
 
 A file lies at `<digest of the boundary>/<sha256>/<memory id>`, the memory being the turn that brought it: each upload
-writes a key of its own, so that none can meet the removal of another one. Files are apart by boundary, so that no user
+writes a separate key, so that none can meet the removal of another one. Files are apart by boundary, so that no user
 learns what others have.
 """
 
@@ -30,12 +30,12 @@ def uploaded_sha256(uri: str) -> str | None:
 
 
 def boundary_prefix(boundary: str) -> str:
-    """Return what the keys of a boundary's files begin with."""
+    """Return the beginning of the keys of a boundary's files."""
     return hashlib.sha256(b"files/" + boundary.encode()).hexdigest()[:32] + "/"
 
 
 def file_prefix(boundary: str, sha256: str) -> str:
-    """Return what the keys of one file begin with."""
+    """Return the beginning of the keys of one file."""
     return f"{boundary_prefix(boundary)}{sha256}/"
 
 

@@ -87,7 +87,7 @@ class ListFilter:
 def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryColumns) -> ListFilter:
     """Return the filters of a request; `turns` are the columns of the boundary's turns.
 
-    As in an answer, extracted items are listed where the types leave turns out; unlike there, documents stand beside
+    As in an answer, extracted items are listed where the types leave turns out; unlike there, documents stand with
     turns where the types name both, and unsearchable memories are listed, too. Raises Rejected for an undeclared mode
     and for an empty list of modes.
     """

@@ -118,7 +118,7 @@ def with_turn_metadata(memory: Memory, read: ReadMemory) -> Memory:
 
 
 MAX_QUOTED_PARTS = 4
-"""Parts of a file that stand with its turn in a context: some 1,200 tokens at most."""
+"""Parts of a file that stand with its turn in a context: about 1,200 tokens at most."""
 
 
 def with_quotes(turn: Memory, parts: Sequence[Memory]) -> Memory:
@@ -140,7 +140,7 @@ QUOTES_SEPARATOR = " \u2026 "
 
 
 def part_support(turn: Memory, uri: str, text: FileText, number: int) -> Support:
-    """Return what a turn's file contributes to its document memory of this number."""
+    """Return the support by a turn's file for its document memory of this number."""
     segment = text.segments[number]
     words = text.text[segment.start : segment.end]
     return Support(
