@@ -1,7 +1,8 @@
 """Take away from this process what reading a file does not need: memory, processor time, network, files to write.
 
 A library's defect must not become the worker's. Limits hold on every system; on Linux the kernel also refuses sockets,
-programs, signals, processes that would outlive it and changes of files, whatever code runs. Elsewhere only Python code is refused them.
+programs, further processes, signals to others and changes of files, whatever code runs. Elsewhere only Python code is
+refused them.
 """
 
 import ctypes

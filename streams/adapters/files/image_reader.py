@@ -64,7 +64,7 @@ def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
         rgb.thumbnail((MAX_SHOWN_SIDE, MAX_SHOWN_SIDE))
         shown = io.BytesIO()
         rgb.save(shown, "JPEG", quality=85)
-        text.send(MediaPiece(shown.getvalue(), "image.jpg"))
+        text.send(MediaPiece(shown.getvalue(), "image.jpg", CAPTION))
 
 
 def printed_text(image: Image.Image) -> str:

@@ -82,7 +82,8 @@ LATIN_SHARE = 0.3
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
 _MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _HEADERS = re.compile(
-    r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): [^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){3}"
+    r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): "
+    r"[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){3}"
 )
 
 

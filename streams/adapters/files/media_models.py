@@ -34,7 +34,7 @@ class MediaModels:
         """Have a model read a piece. Raises `ReadFailed`, `unavailable` where it may be read later."""
         assert self._language is not None
         try:
-            if piece.name.endswith(".jpg"):
+            if piece.role == CAPTION:
                 await self._see(self._language, piece)
             else:
                 heard = await self._language.transcribe(TRANSCRIBE, TRANSCRIBE, piece.content, piece.name)
@@ -42,7 +42,7 @@ class MediaModels:
         except Unavailable as problem:
             raise ReadFailed("unavailable", f"The model that is to read the file is away: {problem}.") from problem
         except Unanswerable as problem:
-            if not piece.name.endswith(".jpg"):
+            if piece.role != CAPTION:
                 raise ReadFailed("unreadable", f"The model can't read the file: {problem}.") from problem
 
     async def _see(self, language: LanguageModel, piece: MediaPiece) -> None:

@@ -19,6 +19,9 @@ PIECE_S = 300.0
 SEARCHED_S = 20.0
 """A piece ends in its quietest moment of this time before its end."""
 
+MAX_SOUND_S = 24 * 3600
+"""A sound of few samples a second has years in a megabyte, and each piece is a model's call."""
+
 MOMENT_S = 0.2
 SAMPLE_BYTES = 2
 
@@ -39,13 +42,13 @@ def read_sound(file: BinaryIO, name: str, text: TextBuilder) -> None:
                 "too_large", f"Films and sound of this format may have {limit} MB; save the sound as MP3 or FLAC."
             ) from None
         file.seek(0)
-        text.send(MediaPiece(file.read(), name))
+        text.send(MediaPiece(file.read(), name, TRANSCRIBE))
         return
     with sound:
         seconds = text.seconds = sound.frames / sound.samplerate
         if size <= MAX_SENT_BYTES and seconds <= MAX_SENT_S:
             file.seek(0)
-            text.send(MediaPiece(file.read(), name, 0.0, seconds))
+            text.send(MediaPiece(file.read(), name, TRANSCRIBE, 0.0, seconds))
         else:
             _send_pieces(sound, text)
 
@@ -61,8 +64,11 @@ def _send_pieces(sound: Any, text: TextBuilder) -> None:
             cut = len(heard) if len(heard) < length else _quiet_moment(heard, rate)
             piece = io.BytesIO()
             soundfile.write(piece, heard[:cut], rate, format="FLAC", subtype="PCM_16")
-            text.send(MediaPiece(piece.getvalue(), "piece.flac", start / rate, (start + cut) / rate))
+            part = MediaPiece(piece.getvalue(), "piece.flac", TRANSCRIBE, start / rate, (start + cut) / rate)
+            text.send(part)
             start, kept = start + cut, heard[cut:]
+            if start > MAX_SOUND_S * rate:
+                raise ReadFailed("too_large", f"The sound is longer than {MAX_SOUND_S // 3600} hours.")
     except soundfile.SoundFileError as problem:
         raise ReadFailed("unreadable", "The sound is broken.") from problem
 

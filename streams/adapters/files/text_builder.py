@@ -24,6 +24,8 @@ class MediaPiece:
 
     content: bytes
     name: str
+    role: str
+    """That of the model: a name is the file's own, and may say anything."""
     start_s: float = 0.0
     end_s: float | None = None
 

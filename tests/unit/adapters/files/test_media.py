@@ -115,6 +115,22 @@ def test_pieces_are_the_whole_sound() -> None:
     assert sum(frames) == 700 * 8000
 
 
+async def test_sound_called_a_picture_is_heard(
+    reader: ProcessFileReader, model: FakeLanguageModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(sound(3))
+    await reader.read(path, media_type="audio/wav", name="a.jpg")
+    assert model.sounds == [sound(3)]
+
+
+def test_sound_of_years_in_few_samples_is_too_large() -> None:
+    content = io.BytesIO()
+    soundfile.write(content, [0.0] * 2_000_000, 1, format="WAV", subtype="PCM_U8")
+    with pytest.raises(ReadFailed, match="24 hours"):
+        pieces_of(content.getvalue())
+
+
 def test_sound_of_a_false_length_has_what_there_is() -> None:
     content = bytearray(sound(2))
     content[40:44] = b"\xff\xff\xff\x7f"
@@ -129,7 +145,7 @@ async def test_pauses_begin_segments() -> None:
             return [Heard("One.", 0, 2), Heard(" Two. ", 2.1, 4), Heard("Three.", 9, 10)]
 
     models = MediaModels(Speaker(profiles=MEDIA))
-    await models.read(MediaPiece(b"", "a.flac", 300.0, 310.0))
+    await models.read(MediaPiece(b"", "a.flac", "transcribe", 300.0, 310.0))
     read = models.complete(FileText("", "transcribe", seconds=400.0))
     assert read.text == "One. Two.\n\nThree."
     assert [(part.start_s, part.end_s) for part in read.segments] == [(300.0, 304.0), (309.0, 310.0)]

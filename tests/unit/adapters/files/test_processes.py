@@ -39,7 +39,7 @@ def read_file(file, media_type, name, text):
         ctypes.string_at(0)
     if name == "flood":
         while True:
-            text.send(MediaPiece(bytes(1 << 20), "piece.flac"))
+            text.send(MediaPiece(bytes(1 << 20), "piece.flac", "transcribe"))
     if name == "vanish":
         import os
         os._exit(1)
