@@ -22,6 +22,7 @@ from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.mcp.router import McpRouter
 from gateway.service.boundaries import Boundaries
+from gateway.service.receipts import Receipts
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from streams.adapters.policy_file import PolicyFile
@@ -116,7 +117,8 @@ def write_keys(path: Path, *names: str, **more: Any) -> None:
 
 def pipeline_with_grants(directory: Path, policy: Policy = POLICY) -> InMemoryPipeline:
     """Return a pipeline with a language model, whose worker knows the grants too."""
-    return InMemoryPipeline(directory, profiles=ONE_PROFILE, admit=Admit(PolicyFile(policy)))
+    settings = {"context_log": "ids"}
+    return InMemoryPipeline(directory, profiles=ONE_PROFILE, admit=Admit(PolicyFile(policy)), more_settings=settings)
 
 
 @asynccontextmanager
@@ -134,7 +136,12 @@ async def gateway_of(
     """
     callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
     wire = RecordingWire(pipeline)
-    service = MemoryService(wire, pipeline.scope_model, boundaries, files=pipeline.file_bytes)
+
+    async def read_receipts() -> None:
+        receipts.take(pipeline.topics.records(pipeline.names.receipts))
+
+    receipts = Receipts(read_receipts)
+    service = MemoryService(wire, pipeline.scope_model, boundaries, files=pipeline.file_bytes, receipts=receipts)
     door = McpRouter(service, (*USUAL_TOOLS, *MODEL_TOOLS, *MORE_TOOLS))
 
     async def is_ready() -> bool:

@@ -68,6 +68,9 @@ async def made_by_owner(gateway: GuardedGateway) -> dict[str, str]:
     """Store what the visits name; return the ids for their paths."""
     turn = {"conversation_id": "c1", "role": "user", "content": "The login fails with a 500."}
     stored = (await gateway.ask("POST", "/v1/users/u1/turns", "owner", json=turn)).json()
+    asked = {"query": "Why does the login fail?", "min_score": 0}
+    context = (await gateway.ask("POST", "/v1/users/u1/contexts", "owner", json=asked)).json()
+    gone = await gateway.ask("POST", "/v1/users/u1/forget", "owner", json={"conversation_id": "none"})
     later = await gateway.ask("POST", "/v1/users/u1/jobs/reconcile", "owner", headers={"Prefer": "respond-async"})
     await gateway.ask("PUT", "/v1/users/u1/categories/hosting", "owner", json={"description": "servers"})
     job_id = later.json()["job_id"]
@@ -77,6 +80,8 @@ async def made_by_owner(gateway: GuardedGateway) -> dict[str, str]:
         pass
     return {
         "memory_id": stored["memory_id"],
+        "context_id": context["context_id"],
+        "receipt_id": gone.json()["receipt"]["receipt_id"],
         "conversation_id": "c1",
         "project_id": "default",
         "job_id": job_id,
