@@ -15,16 +15,17 @@ import asyncio
 import getpass
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from modestream_client.boundary import USER_BOUNDARY
 from modestream_client.failures import MemoryClientError
-from modestream_client.outbox import Outbox
+from modestream_client.outbox import Outbox, Transcript
 
 if TYPE_CHECKING:
     from modestream_client import HttpMemoryClient
@@ -77,9 +78,14 @@ def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> in
     """Add the new messages of a transcript to an outbox; return their number."""
     from modestream_client.imports import Message, NotOfFormat, read_export  # noqa: PLC0415 - needs an extra
 
-    _, added = box.transcripts().get(str(path), (agent, 0))
+    before = box.transcripts().get(str(path), Transcript(agent, 0, 0))
+    if not path.is_file() or (size := path.stat().st_size) == before.bytes:
+        # Nothing was said yet, or nothing more.
+        return 0
     turns: list[Json] = []
     number = 0
+    # Of one that was written anew, the ids tell which messages are known.
+    added = before.messages if size > before.bytes else 0
     try:
         with path.open("rb") as transcript:
             for entry in read_export(transcript, agent):
@@ -88,12 +94,14 @@ def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> in
                 number += 1
                 if number > added and (settings.has_tools or entry.turn["role"] in ("user", "assistant")):
                     scope = {"user_id": settings.user, "project_id": settings.project}
-                    turns.append({"schema": "turn.v1", **entry.turn, "scope": scope})
-    except (FileNotFoundError, NotOfFormat):
+                    # One with a number that is none, as NaN, costs itself alone.
+                    with suppress(ValueError):
+                        json.dumps(entry.turn, allow_nan=False)
+                        turns.append({"schema": "turn.v1", **entry.turn, "scope": scope})
+    except NotOfFormat:
         # Nothing was said yet.
         return 0
-    if number > added:
-        box.add_transcript(str(path), agent, turns, number)
+    box.add_transcript(str(path), Transcript(agent, number, size), turns)
     return len(turns)
 
 
@@ -106,17 +114,22 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[Path]:
     if not own and agent == "codex" and (thread := event.get("thread-id") or event.get("session_id")):
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         own = next(iter(sorted((home / "sessions").glob(f"**/rollout-*{thread}.jsonl"))), None)
-    if own:
-        yield Path(own).expanduser()
+    known = box.transcripts()
+    if isinstance(own, str | Path):
+        yield (own := Path(os.path.expanduser(own)))  # noqa: PTH111 - of an unknown user it returns it as it is
     if event.get("hook_event_name") == "SessionStart":
-        yield from (Path(path) for path, (kind, _) in box.transcripts().items() if kind == agent and path != str(own))
+        yield from (Path(path) for path, seen in known.items() if seen.format == agent and path != str(own))
 
 
 async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
     """Handle an event of an agent; return the text to print. Raises no error of the service."""
     with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))) as box:
         for path in transcripts_of(event, agent, box):
-            collect(box, path, agent, settings)
+            try:
+                collect(box, path, agent, settings)
+            except (OSError, ValueError, MemoryClientError) as problem:
+                # Neither the others nor what waits are held up.
+                sys.stderr.write(f"modestream: {path} is left out for now: {problem}\n")
         # Codex' `notify` has no name of an event: a turn is complete.
         name = event.get("hook_event_name") or "Stop"
         if not EVENTS.get(name, False):
@@ -180,7 +193,7 @@ def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings
         return 1
     try:
         printed = asyncio.run(run_event(event, agent, settings))
-    except (OSError, ModuleNotFoundError, MemoryClientError) as problem:
+    except (OSError, ModuleNotFoundError, sqlite3.Error, MemoryClientError) as problem:
         sys.stderr.write(f"modestream: {problem}\n")
         return 1
     if printed:

@@ -1,12 +1,12 @@
 """An outbox: turns are on this machine's disk before they are sent, and leave it when the service has answered.
 
-async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory: await
-memory.remember("The deploy target is fly.io now.") # also while the service is away
+    async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory:
+        await memory.remember("The deploy target is fly.io now.")  # also while the service is away
 
 Guaranteed: a turn that `remember` has returned is eventually stored once, whatever is killed meanwhile, as long as a
 client or `modestream hook flush` opens the same folder later; the turns of one user are sent in the order in which they
 were added, by one process at a time. A turn that the service refuses stays in the outbox, marked, and blocks no other.
-Only the owner can read the files, one a user; sent turns are overwritten.
+Only the owner can read the files, one a user; sent turns are overwritten, by the close of the file at the latest.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from modestream_client.answers import TURN_REPLY_FIELDS, Notice, Reply
 from modestream_client.boundary import BoundaryFields
@@ -50,9 +50,11 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS turns (
     number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL, principal TEXT, refused TEXT
 );
-CREATE TABLE IF NOT EXISTS transcripts (path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL)
+CREATE TABLE IF NOT EXISTS sessions (
+    path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL
+)
 """
-"""`refused` is the service's error. `messages` of a transcript were added; those behind them were not yet."""
+"""`refused` is the service's error. `messages` of a session's transcript were added, when it had so many `bytes`."""
 
 
 USED_BYTES = """
@@ -70,6 +72,14 @@ class Queued:
     refused: str | None = None
 
 
+class Transcript(NamedTuple):
+    """A session's transcript when it was read: its format, its messages, its bytes."""
+
+    format: str
+    messages: int
+    bytes: int
+
+
 class Outbox:
     """The file of one user. Methods may be called from any thread, and by several processes at once."""
 
@@ -81,7 +91,7 @@ class Outbox:
         path.touch(0o600)
         self._database = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode = WAL")
-        # A turn is on disk when it is added, and nothing of it when it has been sent.
+        # A turn is on disk when it is added, and nothing of it after it has been sent and the log is gone.
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute("PRAGMA secure_delete = ON")
         self._database.executescript(SCHEMA)
@@ -101,18 +111,16 @@ class Outbox:
         with self._transaction():
             return [self._insert(turn, principal) for turn in turns]
 
-    def add_transcript(self, path: str, export_format: str, turns: Iterable[Json], messages: int) -> None:
-        """Add turns that a transcript has beyond those added before, and note that it had so many `messages`."""
+    def add_transcript(self, path: str, seen: Transcript, turns: Iterable[Json]) -> None:
+        """Add turns that a transcript has beyond those added before, and note what was seen of it."""
         with self._transaction():
             for turn in turns:
                 self._insert(turn, None)
-            self._database.execute(
-                "INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?)", (path, export_format, messages)
-            )
+            self._database.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)", (path, *seen))
 
-    def transcripts(self) -> dict[str, tuple[str, int]]:
-        """Return format and number of added messages by path."""
-        return {path: (kind, messages) for path, kind, messages in self._rows("SELECT * FROM transcripts")}
+    def transcripts(self) -> dict[str, Transcript]:
+        """Return what was seen of the transcripts by path."""
+        return {path: Transcript(*seen) for path, *seen in self._rows("SELECT * FROM sessions")}
 
     def first(self) -> Queued | None:
         """Return the first turn that was not refused."""
@@ -189,6 +197,7 @@ class _Sender:
         self._transport = transport
         self._answers: dict[int, asyncio.Future[tuple[Reply, Written | None]]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
         self._is_due = False
         """A turn was added since the last check."""
         self._away: str | None = None
@@ -196,7 +205,12 @@ class _Sender:
 
     async def remember(self, turn: Json, principal: str | None, timeout: float) -> tuple[Reply, Written | None]:
         """Add a turn; return the service's reply, or a reply that it waits."""
-        [number] = await asyncio.to_thread(self.box.add, [turn], principal)
+        try:
+            [number] = await asyncio.to_thread(self.box.add, [turn], principal)
+        except sqlite3.ProgrammingError as problem:
+            raise MemoryClosed("the client was closed before the turn was stored") from problem
+        if self._is_closed:
+            return _waiting(turn, _CLOSED)
         if self._away is not None:
             return _waiting(turn, self._away)
         answer: asyncio.Future[tuple[Reply, Written | None]] = asyncio.get_running_loop().create_future()
@@ -218,10 +232,11 @@ class _Sender:
 
     async def close(self) -> None:
         """Stop sending."""
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        self._fail(_Away("the client was closed"))
+        _fail(self._answers.values(), _Away(_CLOSED))
         await asyncio.to_thread(self.box.close)
 
     async def _run(self) -> None:
@@ -233,7 +248,7 @@ class _Sender:
                 pause_s = FIRST_PAUSE_S
                 continue
             self._away = str(away)
-            self._fail(away)
+            _fail(self._answers.values(), away)
             await asyncio.sleep(pause_s)
             self._away = None
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -244,14 +259,17 @@ class _Sender:
             if not is_alone:
                 return _Away("another process sends the turns of this user")
             try:
-                while (queued := await asyncio.to_thread(self.box.first)) is not None:
+                while True:
+                    asked = list(self._answers.values())
+                    if (queued := await asyncio.to_thread(self.box.first)) is None:
+                        # They are gone: another process has sent them.
+                        _fail(asked, _Away("another process has sent it"))
+                        return None
                     await self._send(queued)
             except _Away as away:
                 return away
-        return None
 
     async def _send(self, queued: Queued) -> None:
-        answer = self._answers.get(queued.number)
         try:
             sent = await self._transport.request(
                 TURNS_TOPIC, queued.turn, principal=queued.principal, timeout=None, deadline=False
@@ -259,6 +277,8 @@ class _Sender:
         except MemoryServiceError as error:
             if error.code in PASSING:
                 raise _Away(str(error)) from error
+            # Who added the turn may have begun to wait after it was sent.
+            answer = self._answers.get(queued.number)
             if answer is None or answer.done():
                 await asyncio.to_thread(self.box.refuse, queued.number, str(error))
             else:
@@ -268,13 +288,18 @@ class _Sender:
             raise _Away(str(error)) from error
         else:
             await asyncio.to_thread(self.box.remove, queued.number)
+            answer = self._answers.get(queued.number)
             if answer is not None and not answer.done():
                 answer.set_result(sent)
 
-    def _fail(self, reason: "_Away") -> None:
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(reason)
+
+def _fail(answers: Iterable[asyncio.Future[tuple[Reply, Written | None]]], reason: "_Away") -> None:
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(reason)
+
+
+_CLOSED = "the client was closed"
 
 
 class _Away(Exception):
@@ -300,19 +325,22 @@ class OutboxTransport:
         self._boundary = boundary
         self._senders: dict[Path, _Sender] = {}
         self._opening = asyncio.Lock()
-        self._is_open = False
+        self._is_open = self._is_closed = False
         self._failed: tuple[float, MemoryUnreachable] | None = None
 
     async def open(self) -> None:
         """Connect, and start to send the folder's turns. A service that is away is not an error."""
-        self._failed = None
+        self._failed, self._is_closed = None, False
         with suppress(MemoryUnreachable):
             await self._reach()
         for path in await asyncio.to_thread(lambda: sorted(self._folder.glob("*.sqlite"))):
-            (await self._sender(path)).wake()
+            # A broken file is an error of its user's calls alone.
+            with suppress(sqlite3.DatabaseError):
+                (await self._sender(path)).wake()
 
     async def close(self) -> None:
         """Stop sending, and disconnect; unsent turns wait for the next client."""
+        self._is_closed = True
         senders, self._senders = self._senders, {}
         for sender in senders.values():
             await sender.close()
@@ -323,6 +351,7 @@ class OutboxTransport:
         self, turn: Json, *, principal: str | None, timeout: float | None
     ) -> tuple[Reply, Written | None]:
         """Store a turn on disk and send it; return the service's reply, or a reply that it waits."""
+        self._check_open()
         turn = with_identity(turn, round(time.time() * 1000))
         sender = await self._sender(Outbox.path_of(self._folder, self._boundary.key(turn["scope"])))
         return await sender.remember(turn, principal, self._timeout if timeout is None else timeout)
@@ -356,6 +385,7 @@ class OutboxTransport:
     async def _reach(self) -> None:
         """Open the connection unless it is open. Raises `MemoryUnreachable`, for a moment after a failure at once."""
         async with self._opening:
+            self._check_open()
             if self._is_open:
                 return
             now = asyncio.get_running_loop().time()
@@ -367,6 +397,10 @@ class OutboxTransport:
                 self._failed = asyncio.get_running_loop().time() + FIRST_PAUSE_S, error
                 raise
             self._is_open = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise MemoryClosed(_CLOSED)
 
     async def _sender(self, path: Path) -> _Sender:
         if path not in self._senders:

@@ -1,6 +1,8 @@
 """Hooks of coding agents, while the memory is away: what of a session waits in the outbox."""
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +83,70 @@ async def test_a_line_that_is_being_written_is_added_when_it_is_whole(tmp_path: 
     transcript.write_text(line(1) + line(2))
     await told("Stop", transcript, settings)
     assert ids(settings) == ["m1", "m2"]
+
+
+async def test_a_transcript_that_is_written_anew_is_added_anew(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2))
+    await told("Stop", transcript, settings)
+    transcript.write_text(line(3))
+    await told("Stop", transcript, settings)
+    assert ids(settings) == ["m1", "m2", "m3"]
+
+
+async def test_a_transcript_that_has_not_grown_is_not_read(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1))
+    await told("Stop", transcript, settings)
+    transcript.write_text(line(2))
+    await told("SessionStart", tmp_path / "new.jsonl", settings)
+    assert ids(settings) == ["m1"]
+
+
+async def test_a_transcript_that_can_not_be_read_holds_up_no_other(tmp_path: Path, settings: HookSettings) -> None:
+    broken, began = tmp_path / "broken.jsonl", tmp_path / "began.jsonl"
+    broken.write_text(line(1))
+    await told("Stop", broken, settings)
+    broken.unlink()
+    broken.mkdir()
+    began.write_text(line(2))
+    await told("SessionStart", began, settings)
+    assert ids(settings) == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/a.jsonl", "a\0b", 7, ["a"]])
+async def test_an_event_of_a_wrong_path_fails_nothing(path: Any, settings: HookSettings) -> None:
+    assert await run_event({"hook_event_name": "Stop", "transcript_path": path}, "claude-code", settings) == ""
+
+
+async def test_a_pipe_is_no_transcript(tmp_path: Path, settings: HookSettings) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    async with asyncio.timeout(10):
+        assert await told("Stop", tmp_path / "pipe", settings) == ""
+
+
+async def test_a_full_outbox_is_sent_all_the_same(
+    tmp_path: Path, settings: HookSettings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Outbox.__init__, "__defaults__", (40_000,))
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text("".join(line(number, content="a" * 1000) for number in range(50)))
+    await told("Stop", transcript, settings)
+    assert "is left out for now: the outbox" in capsys.readouterr().err
+
+
+async def test_a_number_that_is_none_costs_its_message_alone(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2).replace('"/src/boats"', "NaN") + line(3))
+    await told("Stop", transcript, settings)
+    assert ids(settings) == ["m1", "m3"]
+
+
+def test_a_broken_outbox_is_told_in_a_sentence(tmp_path: Path) -> None:
+    run(tmp_path, "claude-code", said='{"hook_event_name": "Stop"}')
+    [kept] = (tmp_path / ".local/state/modestream/outbox").glob("*.sqlite")
+    kept.write_bytes(b"no database" * 100)
+    assert "Traceback" not in run(tmp_path, "claude-code", said='{"hook_event_name": "Stop"}').stderr
 
 
 async def test_results_of_tools_are_left_out(tmp_path: Path, settings: HookSettings) -> None:

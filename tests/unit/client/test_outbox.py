@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import httpx
 import pytest
 from modestream_client import (
     HttpMemoryClient,
+    MemoryClosed,
     MemoryOutboxFull,
     MemoryServiceError,
     MemoryUnreachable,
@@ -203,6 +206,76 @@ async def test_one_process_sends_at_a_time(service: Service, tmp_path: Path) -> 
         async with service.client() as memory:
             queued = await memory.remember("The cat sleeps.")
     assert "another process" in queued.warnings[0].message
+
+
+async def test_a_turn_that_another_process_has_sent_is_not_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Outbox.add
+
+    def add_and_lose(outbox: Outbox, *turn: Any) -> list[int]:
+        numbers = add(outbox, *turn)
+        for number in numbers:
+            outbox.remove(number)
+        return numbers
+
+    monkeypatch.setattr(Outbox, "add", add_and_lose)
+    async with service.client(timeout=60.0) as memory, asyncio.timeout(10):
+        assert (await memory.remember("The cat sleeps.")).is_queued
+
+
+async def test_a_turn_that_the_close_comes_before_is_not_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, began, closed = Outbox.add, Event(), Event()
+
+    def add_late(outbox: Outbox, *turn: Any) -> list[int]:
+        began.set()
+        closed.wait(10)
+        return add(outbox, *turn)
+
+    monkeypatch.setattr(Outbox, "add", add_late)
+    memory = await service.client().__aenter__()
+    late = asyncio.create_task(memory.remember("The cat sleeps."))
+    await asyncio.to_thread(began.wait, 10)
+    await memory.__aexit__(None, None, None)
+    closed.set()
+    with pytest.raises(MemoryClosed):
+        await late
+
+
+async def test_a_turn_on_disk_at_the_close_waits(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, added, closed = Outbox.add, Event(), Event()
+
+    def add_and_wait(outbox: Outbox, *turn: Any) -> list[int]:
+        numbers = add(outbox, *turn)
+        added.set()
+        closed.wait(10)
+        return numbers
+
+    monkeypatch.setattr(Outbox, "add", add_and_wait)
+    memory = await service.client(timeout=60.0).__aenter__()
+    late = asyncio.create_task(memory.remember("The cat sleeps."))
+    await asyncio.to_thread(added.wait, 10)
+    await memory.__aexit__(None, None, None)
+    closed.set()
+    async with asyncio.timeout(10):
+        assert (await late).is_queued
+
+
+async def test_a_closed_client_takes_no_turn(service: Service) -> None:
+    async with service.client() as memory:
+        pass
+    with pytest.raises(MemoryClosed):
+        await memory.remember("The cat sleeps.")
+
+
+async def test_a_broken_file_is_an_error_of_its_user_alone(service: Service, tmp_path: Path) -> None:
+    broken = box(tmp_path, "u2")
+    broken.close()
+    broken.path.write_bytes(b"no database" * 100)
+    async with service.client() as memory:
+        assert not (await memory.remember("The cat sleeps.")).is_queued
 
 
 async def test_a_full_outbox_refuses_a_turn(tmp_path: Path) -> None:
