@@ -116,13 +116,15 @@ class CheckReceipts:
 
     async def _look_for(self, partition: int, row: ReceiptRow, receipt: Receipt) -> None:
         pages = self._table.keys(partition, f"{PAGES}{receipt.receipt_id}/")
+        # The key of a file ends with the memory that brought it.
+        with_files = {key.rpartition("/")[2] for key in self._ctx.stores.files.removals(partition)}
         turns = 0
         for some in batches(pages, PAGES_AT_ONCE):
             turn_ids: list[str] = []
             for key in some:
                 page = self._table.get(partition, key)
                 turn_ids += page.turn_ids
-                if await self._is_left(partition, row, page):
+                if not with_files.isdisjoint(page.turn_ids) or await self._is_left(partition, row, page):
                     return
             if turn_ids and await self._logs.archived_texts(partition, turn_ids):
                 return

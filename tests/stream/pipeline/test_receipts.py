@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from schemas.failures import Unavailable
 from streams.flow.background.receipts import CheckReceipts
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
@@ -94,6 +95,22 @@ async def test_a_receipt_says_erased_once_nothing_is_left(pipeline: InMemoryPipe
     assert last["looked_at"] == {"tables": 2, "lexical": 2, "vectors": 2, "archive": 2, "log_segments": None}
     await look(pipeline, Logs())
     assert [each["state"] for each in told(pipeline)] == ["hidden", "erased"]
+
+
+async def test_bytes_of_a_file_that_wait_for_their_removal_are_not_erased(
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreachable(keys: Sequence[str]) -> None:
+        raise Unavailable(f"{len(keys)} files stay")
+
+    monkeypatch.setattr(pipeline.file_bytes, "remove", unreachable)
+    uri = f"file:{'0' * 64}"
+    turn = turn_message("Here is the contract.", "t-1", resources=[{"uri": uri}])
+    memory_id = (await pipeline.ask(pipeline.names.turns, turn))["result"]["memory_id"]
+    await pipeline.command("forget", memory_id=memory_id)
+    await pipeline.topics.settled()
+    await look(pipeline, Logs())
+    assert told(pipeline)[-1]["state"] == "hidden"
 
 
 async def test_what_the_archive_or_a_vector_still_has_is_not_erased(pipeline: InMemoryPipeline) -> None:
