@@ -34,7 +34,17 @@ LINK = re.compile(r"`[^`]*`|\]\([^)]*\)")
 
 CLEAN = {
     *map(Path, ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/capacity.md", "docs/concepts.md")),
-    *map(Path, ("docs/gateway.md", "docs/operations.md", "docs/production.md", "docs/reference.md")),
+    *map(
+        Path,
+        (
+            "docs/gateway.md",
+            "docs/production.md",
+            "docs/operations.md",
+            "docs/configuration.md",
+            "docs/recovery.md",
+            "docs/reference.md",
+        ),
+    ),
     *map(Path, ("docs/runbook.md", "docs/semantics.md", "operations", "streams/bootstrap", "streams/observability")),
     *map(Path, ("streams/partition", "streams/runtime", "streams/up", "streams/wire", "streams/adapters/embedding")),
     *map(Path, ("streams/adapters/kafka", "streams/adapters/lexical", "client/modestream_client")),

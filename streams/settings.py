@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     """Kafka's address; several are separated by `;`."""
 
     kafka_security: KafkaSecurity | None = None
-    """TLS and SASL towards Kafka: JSON, see `docs/operations.md`; none: neither."""
+    """TLS and SASL towards Kafka: JSON, see `docs/configuration.md`; none: neither."""
 
     data_dir: Path = Path(".modestream")
     """Tables, lexical index, embedded vectors and models. All of it can be rebuilt from Kafka."""
@@ -58,7 +58,7 @@ class Settings(BaseSettings):
 
     isolation_level: IsolationLevel = "read_uncommitted"
     """How records in Kafka transactions are read: `read_committed` skips aborted ones and waits for open ones, see
-    `docs/operations.md`."""
+    `docs/configuration.md`."""
 
     replication_factor: int = Field(default=1, ge=1)
     """Replicas of every topic: 3 in production."""
@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     """`none`: memories have no vectors, and are found by their words alone."""
 
     embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
-    """Embedders in addition to the presets, by the name that modes use: JSON, see `docs/operations.md`."""
+    """Embedders in addition to the presets, by the name that modes use: JSON, see `docs/configuration.md`."""
 
     presets: frozenset[str] | None = None
     """Presets that modes may name, in addition to `general` and its model of other languages: JSON; none: all. Each is
@@ -97,13 +97,13 @@ class Settings(BaseSettings):
     deployment's record, by default `general`. Where it is set, the record follows."""
 
     categories: NamedCategories = NamedCategories()
-    """Categories of every scope, descriptions by name: JSON, see `docs/operations.md`."""
+    """Categories of every scope, descriptions by name: JSON, see `docs/configuration.md`."""
 
     llm_profiles: Profiles = Profiles()
-    """Language models by profile name, including `default`: JSON, see `docs/operations.md`. Empty: rules decide."""
+    """Language models by profile name, including `default`: JSON, see `docs/configuration.md`. Empty: rules decide."""
 
     prompts: Path | None = None
-    """A directory of prompt templates in addition to the project's, see `docs/operations.md`."""
+    """A directory of prompt templates in addition to the project's, see `docs/configuration.md`."""
 
     prompt_versions: dict[str, str] = Field(default_factory=dict)
     """Versions of templates that are used in place of the project's, by name: JSON, `{"rerank": "rerank-acme-1"}`."""
@@ -142,7 +142,7 @@ class Settings(BaseSettings):
     """A file of ranking weights; none: those of the project."""
 
     taxonomy: Path | None = None
-    """A file of the interaction modes' tables, see `docs/operations.md`; none: those of the project."""
+    """A file of the interaction modes' tables, see `docs/configuration.md`; none: those of the project."""
 
     standby_copies: int = Field(default=0, ge=0)
     """Workers, besides the one that serves a partition, that keep a copy of its tables and words: it is answered again
@@ -172,7 +172,7 @@ class Settings(BaseSettings):
     text of each. None: for ever."""
 
     erase_within_hours: float | None = Field(default=None, gt=0)
-    """Hours within which forgotten and replaced texts are in no file of worker and broker, see `docs/operations.md`;
+    """Hours within which forgotten and replaced texts are in no file of worker and broker, see `docs/configuration.md`;
     limits how long turns and events are kept. None: as long as the other settings say."""
 
     runs_sample: float = Field(default=0.0, ge=0, le=1)
@@ -191,10 +191,10 @@ class Settings(BaseSettings):
     """Hours that these records stay in Kafka."""
 
     scope_model: DeployedScope = Scope
-    """The scope model: dotted path of a Pydantic model, see `docs/operations.md`. It can't be changed later."""
+    """The scope model: dotted path of a Pydantic model, see `docs/configuration.md`. It can't be changed later."""
 
     authorization: Path | None = None
-    """A file of grants to principals, see `docs/operations.md`; none: every Kafka producer may do everything but
+    """A file of grants to principals, see `docs/configuration.md`; none: every Kafka producer may do everything but
     operate."""
 
     authorizer: str | None = None

@@ -1,4 +1,4 @@
-"""`run.v1`: how one request went through its pipeline, on the topic `runs` (docs/reference.md)."""
+"""`run.v1`: how one request went through its pipeline, on the topic `runs` (docs/topics.md)."""
 
 from datetime import datetime
 from typing import Any, Literal

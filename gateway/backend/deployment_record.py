@@ -52,7 +52,7 @@ class Succession:
             circle = " to ".join(prefix for _, prefix in self._followed)
             raise CircularSuccession(
                 f"deployments name each other as successors, {circle}: mark the successor as `withdrawn` in "
-                "the topic `service` of the one that serves (docs/operations.md, Migrating)"
+                "the topic `service` of the one that serves (docs/recovery.md, Migrating)"
             )
 
 

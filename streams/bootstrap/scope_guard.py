@@ -23,7 +23,7 @@ SCOPE_FILE = "scope.json"
 
 MIGRATE = (
     "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `modestream migrate`, as"
-    " docs/operations.md says under 'Migrating'"
+    " docs/recovery.md says under 'Migrating'"
 )
 """The operator's options for a refused setting."""
 

@@ -13,7 +13,7 @@ from operations.switch import NotSwitched, check_replaced
 from schemas.internal.service import Successor
 from streams.settings import Settings
 
-OPERATIONS = Path(__file__).parents[3] / "docs/operations.md"
+OPERATIONS = Path(__file__).parents[3] / "docs/recovery.md"
 SOURCE = Settings(topic_prefix="memory.", partitions=4, broker="kafka://old:9092", _env_file=None)
 SERVING = Successor(state="serving", topic_prefix="memory2.")
 ELSEWHERE = SERVING.model_copy(update={"broker": "kafka://new:9092"})

@@ -150,8 +150,8 @@ def test_example_messages_of_the_contract_are_valid() -> None:
     assert {type(decode(request, MESSAGES)) for request in requests} == set(MESSAGES.values())
 
 
-def test_operations_names_every_setting() -> None:
-    text = (DOCS / "operations.md").read_text()
+def test_configuration_names_every_setting() -> None:
+    text = (DOCS / "configuration.md").read_text()
     assert [name for name in Settings.model_fields if f"`{name.upper()}`" not in text] == []
 
 
@@ -172,28 +172,28 @@ def test_contract_names_the_commands_that_need_the_permission_to_read() -> None:
     sentence = (
         (DOCS / "contract.md")
         .read_text()
-        .partition("[authorizes](operations.md#authorization), ")[2]
+        .partition("[authorizes](configuration.md#authorization), ")[2]
         .partition(" need ")[0]
     )
     assert set(re.findall(r"`(\w+)`", sentence)) == READING_COMMANDS
 
 
-def test_reference_names_every_topic() -> None:
-    text = (DOCS / "reference.md").read_text()
+def test_the_page_of_topics_names_every_topic() -> None:
+    text = (DOCS / "topics.md").read_text()
     assert [topic for topic in topics_with_prefix("memory.").all() if f"`{topic}`" not in text] == []
 
 
-def test_reference_names_every_table(tmp_path: Path) -> None:
+def test_the_page_of_topics_names_every_table(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, _env_file=None)
     app = create_kafka_app(settings, "w")
     words = SqliteLexicalIndex(tmp_path / "partitions")
     build_context(app, settings, words, FakePublisher(), Meters(), Foreground(), shipped_pipelines())
-    tables = (DOCS / "reference.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
+    tables = (DOCS / "topics.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
     assert set(app.tables) == set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
 
 
-def test_reference_names_every_metric() -> None:
-    text = (DOCS / "reference.md").read_text()
+def test_the_page_of_telemetry_names_every_metric() -> None:
+    text = (DOCS / "telemetry.md").read_text()
     registry = Meters().registry
     ModelMeters(registry)
     assert [metric.name for metric in registry.collect() if f"`{metric.name}`" not in text] == []
@@ -214,7 +214,7 @@ def test_architecture_describes_every_package_of_the_import_contracts() -> None:
 
 
 def test_tests_of_the_bounds_exist() -> None:
-    section = (ROOT / "docs" / "operations.md").read_text().partition("## Bounds")[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "bounds.md").read_text().partition("## Bounds")[2].partition("\n## ")[0]
     named = re.findall(r"`((?:unit|live|contract|stream)/[\w/]+(?:\.py)?(?:::\w+)?)`", section)
     assert len(named) > 50
     missing = []
