@@ -231,7 +231,7 @@ def _run_flush(options: argparse.Namespace, settings: HookSettings) -> int:
     try:
         asyncio.run(asyncio.wait_for(flush(settings, boxes), options.wait))
     except (TimeoutError, MemoryClientError) as problem:
-        sys.stderr.write(f"modestream: {problem or 'the memory does not answer'}\n")
+        sys.stderr.write(f"modestream: {str(problem) or 'the memory does not answer in time'}\n")
     _run_status(settings)
     return 1 if any(box.count() for box in boxes) else 0
 

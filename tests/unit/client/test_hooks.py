@@ -149,6 +149,13 @@ def test_a_broken_outbox_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in run(tmp_path, "claude-code", said='{"hook_event_name": "Stop"}').stderr
 
 
+def test_a_flush_that_ends_before_its_turns_says_why(tmp_path: Path) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1))
+    run(tmp_path, "claude-code", said=json.dumps({"hook_event_name": "Stop", "transcript_path": str(transcript)}))
+    assert "does not answer in time" in run(tmp_path, "flush", "--wait", "0.5").stderr
+
+
 async def test_results_of_tools_are_left_out(tmp_path: Path, settings: HookSettings) -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "12 boats"}]}
     transcript = tmp_path / "session.jsonl"
