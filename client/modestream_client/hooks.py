@@ -84,7 +84,7 @@ def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> in
         return 0
     turns: list[Json] = []
     number = 0
-    # Of one that was written anew, the ids tell which messages are known.
+    # If it was rewritten, the ids tell which messages are known.
     added = before.messages if size > before.bytes else 0
     try:
         with path.open("rb") as transcript:
@@ -94,7 +94,7 @@ def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> in
                 number += 1
                 if number > added and (settings.has_tools or entry.turn["role"] in ("user", "assistant")):
                     scope = {"user_id": settings.user, "project_id": settings.project}
-                    # One with a number that is none, as NaN, costs itself alone.
+                    # An invalid number, such as NaN, costs only its own message.
                     with suppress(ValueError):
                         json.dumps(entry.turn, allow_nan=False)
                         turns.append({"schema": "turn.v1", **entry.turn, "scope": scope})

@@ -119,7 +119,7 @@ class Outbox:
             self._database.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)", (path, *seen))
 
     def transcripts(self) -> dict[str, Transcript]:
-        """Return what was seen of the transcripts by path."""
+        """Return the positions in the transcripts, by path."""
         return {path: Transcript(*seen) for path, *seen in self._rows("SELECT * FROM sessions")}
 
     def first(self) -> Queued | None:
@@ -277,7 +277,7 @@ class _Sender:
         except MemoryServiceError as error:
             if error.code in PASSING:
                 raise _Away(str(error)) from error
-            # Who added the turn may have begun to wait after it was sent.
+            # Its caller may have begun to wait after it was sent.
             answer = self._answers.get(queued.number)
             if answer is None or answer.done():
                 await asyncio.to_thread(self.box.refuse, queued.number, str(error))
