@@ -63,10 +63,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 85_563, "modules": 528, "functions/100": 11.6, "imports %": 7.7, COMMENTS: 0.86, "used once": 807,
-        "small": 17, "one": 0,
+        "lines": 95_400, "modules": 582, "functions/100": 11.6, "imports %": 7.8, COMMENTS: 0.85, "used once": 930,
+        "small": 20, "one": 0,
     },
-    "tests": {"lines": 84_296, "one": 165, "tuple asserts": 4},
+    "tests": {"lines": 90_100, "one": 165, "tuple asserts": 4},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

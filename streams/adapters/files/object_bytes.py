@@ -61,7 +61,9 @@ class ObjectBytes:
             return stored
         try:
             async for page in obstore.list(self._store, prefix=prefix):
-                stored += [StoredBytes(str(one["path"]), int(one["size"]), one["last_modified"]) for one in page]
+                stored += [
+                    StoredBytes(str(entry["path"]), int(entry["size"]), entry["last_modified"]) for entry in page
+                ]
         except FileNotFoundError:
             return []
         except FAILURES as problem:

@@ -62,7 +62,7 @@ async def status(http: httpx.AsyncClient, user: str, made: Json) -> str:
 
 async def all_read(http: httpx.AsyncClient, user: str, made: list[Json]) -> None:
     async def read() -> bool:
-        return [await status(http, user, one) for one in made] == ["ready"] * len(made)
+        return [await status(http, user, file) for file in made] == ["ready"] * len(made)
 
     await eventually(read, "all files are read", within_s=90)
 
@@ -120,8 +120,8 @@ async def test_files_are_read_once_and_kept_whatever_is_killed(system: Deploymen
         texts = await documents(http, "u1")
         assert len(set(texts)) == len(texts)
         assert [sum(f"box{number}x" in text for text in texts) for number in range(FILES)] == [1] * FILES
-        for number, one in enumerate(made):
-            answer = await http.get(f"/v1/users/u1/files/{one['resource']['sha256']}")
+        for number, each in enumerate(made):
+            answer = await http.get(f"/v1/users/u1/files/{each['resource']['sha256']}")
             assert answer.content == body_of(number)
         await reconcile(http, "u1")
         assert sorted(map(hash_of, stored(system))) == sorted(hash_of(body_of(number)) for number in range(FILES))

@@ -68,7 +68,9 @@ async def stored(pipeline: InMemoryPipeline, user: str = "u1") -> list[str]:
 async def test_a_file_is_read_after_its_turn_was_stored(pipeline: InMemoryPipeline) -> None:
     await upload(pipeline)
     read = await is_read(pipeline)
-    assert (read.status, read.reader, read.characters) == ("ready", "text", len(TEXT))
+    assert read.status == "ready"
+    assert read.reader == "text"
+    assert read.characters == len(TEXT)
 
 
 async def test_parts_lie_at_their_places_in_the_whole_text(pipeline: InMemoryPipeline) -> None:
@@ -85,7 +87,8 @@ async def test_what_a_file_says_is_found_in_the_hit_of_its_turn(pipeline: InMemo
         await pipeline.remember(f"The weather in Faro was fine on day {number}.")
     await pipeline.topics.settled()
     hit = (await pipeline.retrieve(QUESTION))["result"]["hits"][0]
-    assert (hit["memory_id"], KEY in hit["items"][0]["text"]) == (turn_id_of("f-1"), True)
+    assert hit["memory_id"] == turn_id_of("f-1")
+    assert KEY in hit["items"][0]["text"]
 
 
 async def test_a_part_is_a_hit_by_its_type(pipeline: InMemoryPipeline) -> None:
@@ -182,7 +185,8 @@ async def test_an_edited_turn_keeps_the_parts_of_the_same_file(pipeline: InMemor
     texts = [part.text for part in parts(pipeline)]
     await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1", content="Here it is, for the others."))
     await pipeline.topics.settled()
-    assert (resource(pipeline).status, [part.text for part in parts(pipeline)]) == ("ready", texts)
+    assert resource(pipeline).status == "ready"
+    assert [part.text for part in parts(pipeline)] == texts
 
 
 async def test_an_edited_turn_loses_the_parts_of_a_file_that_it_no_longer_has(pipeline: InMemoryPipeline) -> None:

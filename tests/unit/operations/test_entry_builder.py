@@ -41,8 +41,8 @@ def memory_id(value: bytes, timestamp_ms: int = TIME_MS, model: type[Turn] = Tur
     return identify_turn(decode(value, {"turn.v1": model}), moment_of(timestamp_ms)).memory_id
 
 
-def built(one: EntryBuilder, log: Log, read: Record) -> Entry:
-    entry = one.build(log, read)
+def built(builder: EntryBuilder, log: Log, read: Record) -> Entry:
+    entry = builder.build(log, read)
     assert isinstance(entry, Entry)
     return entry
 

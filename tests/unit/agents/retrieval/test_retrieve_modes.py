@@ -151,7 +151,7 @@ async def test_mode_name_with_two_embedders_is_searched_in_both(library: Retriev
 async def test_mode_with_two_embedders_is_named_once_in_warnings(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
     library.store(*(made(CODE[0], n, mode="code", project=f"p{n}") for n in (1, 2)))
-    assert dict((await library.ask("what leaks?", mode="code"))[1])["degraded"] == "code: no vectors yet"
+    assert dict((await library.ask("what leaks?", mode="code"))[1])["degraded"] == "code: no vectors"
 
 
 async def test_project_mode_is_searched_in_its_project(library: RetrievalHarness) -> None:

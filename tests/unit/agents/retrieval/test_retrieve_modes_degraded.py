@@ -65,7 +65,7 @@ async def test_mode_with_pending_vectors_is_ranked_lexically(library: RetrievalH
     result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
     assert result.diagnostics["method"] == "rank_fusion"
     assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
-    assert dict(warnings)["degraded"] == "journal: no vectors yet"
+    assert dict(warnings)["degraded"] == "journal: no vectors"
 
 
 async def test_missing_model_of_one_mode_does_not_affect_others(library: RetrievalHarness) -> None:
@@ -82,7 +82,7 @@ async def test_modes_without_vectors_are_merged_lexically(library: RetrievalHarn
     result, warnings = await library.ask("what leaks?", mode="*")
     assert result.strategy == "cross_mode"
     assert result.diagnostics["method"] == "lexical_merge"
-    assert dict(warnings)["degraded"] == "code: no vectors yet; journal: no vectors yet"
+    assert dict(warnings)["degraded"] == "code: no vectors; journal: no vectors"
 
 
 @pytest.mark.parametrize("broken", ["index", "embedder"])

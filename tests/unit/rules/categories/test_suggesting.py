@@ -41,7 +41,7 @@ def test_no_two_different_categories_would_be_merged(unit: Matrix) -> None:
 
 
 def test_most_categories_of_two_topics_would_be_split_and_few_of_one(unit: Matrix) -> None:
-    mixed = {f"{one}+{other}": [*ROWS[one], *ROWS[other]] for one, other in combinations(TEXTS, 2)}
+    mixed = {f"{first}+{second}": [*ROWS[first], *ROWS[second]] for first, second in combinations(TEXTS, 2)}
     assert len(group_items(unit, mixed, ()).splits) >= 75
     assert len(group_items(unit, ROWS, ()).splits) <= 1
 
