@@ -18,13 +18,16 @@ MAX_SEGMENT_CHARS = 1200
 JOINED_CHARS = 600
 """Neighbouring blocks are joined up to this length."""
 
+MIN_SECTION_CHARS = 100
+"""A shorter section is joined with the next: a file of headings is not a memory for each."""
+
 _PARAGRAPH_GAP = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _HEADING = re.compile(r"(?:^|(?<=\n))(?= {0,3}#{1,6}\s)")
 
 
 @dataclass(frozen=True, slots=True)
 class Block(Segment):
-    """A part of a text that is not cut unless it is too long. `begins_section`: it is not joined to what precedes."""
+    """A part of a text that is not cut unless it is too long. `begins_section`: a heading, or the like, begins it."""
 
     begins_section: bool = False
 
@@ -64,7 +67,9 @@ def cut_segments(text: str, blocks: Iterator[Block] | list[Block]) -> tuple[Segm
 
 
 def _are_one(former: Block, block: Block) -> bool:
-    return not block.begins_section and former.page == block.page and block.end - former.start <= JOINED_CHARS
+    if block.begins_section and former.end - former.start >= MIN_SECTION_CHARS:
+        return False
+    return former.page == block.page and block.end - former.start <= JOINED_CHARS
 
 
 def _cut(text: str, block: Block) -> Iterator[Segment]:

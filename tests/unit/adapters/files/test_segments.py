@@ -29,7 +29,13 @@ def test_short_paragraphs_are_joined(text: str, expected: list[str]) -> None:
 
 
 def test_headings_begin_segments() -> None:
-    assert segments("# One\ntext\n## Two\ntext", headings=True) == ["# One\ntext", "## Two\ntext"]
+    first, second = f"# One\n{'text ' * 20}".strip(), "## Two\ntext"
+    assert segments(f"{first}\n{second}", headings=True) == [first, second]
+
+
+def test_headings_of_short_sections_begin_none() -> None:
+    cut = segments("# One\ntext\n" * 10_000, headings=True)
+    assert len(cut) < 1_200
 
 
 def test_long_paragraphs_are_cut_between_sentences() -> None:
