@@ -232,6 +232,7 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         "remember": [{"role": "user", "content": "It is late."}],
         "pins": ["m1"],
         "filters": {"metadata": {"ticket": [7, "7"]}},
+        "as_of": None,
         "read_after": written.offset,
     }
     assert context.interaction_mode == "TASK"

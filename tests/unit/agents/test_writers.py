@@ -13,6 +13,7 @@ WRITERS = {
     "MemoryWriter": {"memory"},
     "LexicalWriter": {"memory"},
     "ClaimWriter": {"memory"},
+    "FileWriter": {"memory"},
     "InteractionWriter": {"memory"},
     "ModeWriter": {"commands"},
     "CategoryWriter": {"categories"},
