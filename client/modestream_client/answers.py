@@ -190,6 +190,8 @@ class Context:
     """Sticky memories that did not fit."""
     kept_against_mode: tuple[str, ...] = ()
     """Memories of a kind that the interaction mode drops, kept because they answer the request; the best first."""
+    context_id: str | None = None
+    """Names this context for `get_context` and `rate`."""
     warnings: tuple[Notice, ...] = ()
 
 
@@ -211,6 +213,7 @@ def context_of(reply: Reply) -> Context:
         sticky=tuple(result.sticky),
         breaches=tuple(result.breaches),
         kept_against_mode=tuple(result.diagnostics.kept_against_mode),
+        context_id=result.context_id,
         warnings=reply.warnings,
     )
 

@@ -5,12 +5,15 @@ import doctest
 import inspect
 import sys
 import types
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from modestream_client import HttpMemoryClient, MemoryCalls
 
 from tests.stream.client.conftest import ClientOf
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -30,6 +33,13 @@ async def run(example: doctest.Example, names: dict[str, Any], monkeypatch: pyte
     if inspect.iscoroutine(outcome):
         await outcome
     return "".join(shown)
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
+    """A pipeline that logs contexts, which some examples look at."""
+    async with InMemoryPipeline(tmp_path, more_settings={"context_log": "ids"}).running() as running:
+        yield running
 
 
 def test_most_calls_have_an_example() -> None:

@@ -171,6 +171,11 @@ READS_AND_WRITES: dict[str, Json] = {"get_memory": {}, "set_memory_mode": {"mode
 """Commands that name a memory by its id."""
 
 
+def without_receipt(answer: Json) -> Json:
+    """Return an answer without the receipt of a forget, of which each has its own."""
+    return {**answer, "result": {**(answer.get("result") or {}), "receipt": None}}
+
+
 @pytest.mark.parametrize("command", READS_AND_WRITES)
 async def test_foreign_memory_is_answered_as_one_that_does_not_exist(tmp_path: Path, command: str) -> None:
     async with InMemoryPipeline(tmp_path, partitions=1).running() as pipeline:
@@ -185,7 +190,8 @@ async def test_foreign_memory_is_answered_as_one_that_does_not_exist(tmp_path: P
         arguments = READS_AND_WRITES[command]
         expected = await pipeline.command(command, user="b", memory_id="never-there", **arguments)
         for memory_id in (*foreign, gone):
-            assert await pipeline.command(command, user="b", memory_id=memory_id, **arguments) == expected
+            answer = await pipeline.command(command, user="b", memory_id=memory_id, **arguments)
+            assert without_receipt(answer) == without_receipt(expected)
 
 
 async def test_foreign_memories_in_a_list_are_answered_as_missing_ones(tmp_path: Path) -> None:

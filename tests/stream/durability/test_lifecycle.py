@@ -51,17 +51,17 @@ async def test_memory_is_forgotten_once_and_only_in_its_scope(pipeline: InMemory
     [memory] = pipeline.memories.all()
     for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
         reply = await pipeline.command("forget", project=project, memory_id=memory.memory_id)
-        assert reply["result"] == {"forgotten": forgotten}
+        assert reply["result"]["forgotten"] == forgotten
 
 
 async def test_forgotten_memories_are_not_found_and_do_not_return(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin", "cello")
     await remember_turns(pipeline, "drum", conversation_id="c2")
-    assert (await pipeline.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
+    assert (await pipeline.command("forget", conversation_id="c1"))["result"]["forgotten"] == 2
     assert await pipeline.texts("violin cello drum") == ["drum"]
     assert await points(pipeline) == 1
     for selector in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
-        assert (await pipeline.command("forget", **selector))["result"] == {"forgotten": 0}
+        assert (await pipeline.command("forget", **selector))["result"]["forgotten"] == 0
     for text in ("violin", "an edited violin"):
         again = await pipeline.ask(pipeline.names.turns, turn_message(text, "violin"))
         assert again["status"] == "ok"
@@ -76,7 +76,7 @@ async def test_forgetting_a_user_covers_all_projects_and_no_other_user(pipeline:
     await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
     await remember_turns(pipeline, "drum", user="u2")
     forget = command_message("forget", "u1", "p3") | {"arguments": {"user": True}}
-    assert (await pipeline.ask(pipeline.names.commands, forget))["result"] == {"forgotten": 2}
+    assert (await pipeline.ask(pipeline.names.commands, forget))["result"]["forgotten"] == 2
     assert [memory.text for memory in pipeline.memories.all()] == ["drum"]
 
 

@@ -167,7 +167,7 @@ async def test_categories_go_with_a_forgotten_project_or_user(pipeline: InMemory
     await remember_turns(pipeline, DENTIST, PENICILLIN)
     await get_category(pipeline)
     command = command_message("forget") | {"arguments": {whole: True}}
-    assert (await pipeline.ask(pipeline.names.commands, command))["result"] == {"forgotten": 4}
+    assert (await pipeline.ask(pipeline.names.commands, command))["result"]["forgotten"] == 4
     assert (await pipeline.command("get_category", name="health"))["error"]["code"] == "not_found"
     for project in ("p2", "empty") if whole == "user" else ():
         assert (await list_categories(pipeline, project=project))["categories"] == []

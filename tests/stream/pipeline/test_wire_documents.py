@@ -44,7 +44,8 @@ async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]
     await pipeline.topics.settled()
     found = await pipeline.retrieve("tomatoes", explain=True)
     await pipeline.retrieve("tomatoes", mode="*", depth="auto")
-    await pipeline.assemble("water the tomatoes", conversation_id="c1")
+    made = await pipeline.assemble("water the tomatoes", conversation_id="c1")
+    await pipeline.command("rate", context_id=made["result"]["context_id"], useful=made["result"]["references"][:1])
     pipeline.language.released.clear()
     asking = asyncio.create_task(pipeline.answer("when?", store=False, headers=(("stream", b"1"),)))
     await pipeline.topics.until(lambda: b'"partial"' in (pipeline.topics.records(names.replies)[-1].value or b""))
@@ -97,7 +98,8 @@ def full_turn(text: str, number: int) -> Json:
 
 
 async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> None:
-    async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE, run_options=RunOptions(sample=1)).running() as pipeline:
+    options = {"profiles": ONE_PROFILE, "run_options": RunOptions(sample=1), "more_settings": {"context_log": "ids"}}
+    async with InMemoryPipeline(tmp_path, **options).running() as pipeline:  # type: ignore[arg-type]
         written = await use_everything(pipeline)
         await pipeline.publish(pipeline.names.turns, b"nonsense")
         await pipeline.topics.settled()
@@ -110,6 +112,9 @@ async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> 
         letters += [("boundary.v1", record) for record in told if record.value is not None]
         runs = pipeline.topics.records(pipeline.names.runs)
         letters += [("run.v1", record) for record in runs if record.value is not None]
+        for topic in (pipeline.names.contexts, pipeline.names.receipts):
+            logged = [record for record in pipeline.topics.records(topic) if record.value is not None]
+            letters += [(json.loads(record.value or b"")["schema"], record) for record in logged]
     document = Documented(build_asyncapi(pipeline.settings))
     assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(pipeline.settings)["components"]["messages"]}
     assert {json.loads(record.value or b"").get("status") for name, record in written if name.endswith(".reply")} == {
