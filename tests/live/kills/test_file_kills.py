@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -82,8 +83,13 @@ async def reconcile(http: httpx.AsyncClient, user: str) -> None:
 
 def stored(system: Deployment) -> list[bytes]:
     """Return what lies in the folder of files."""
-    folder = Path(system.more["FILES"])
-    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    contents = []
+    for folder, _, names in os.walk(system.more["FILES"]):
+        for name in names:
+            # A worker may be removing it.
+            with suppress(FileNotFoundError):
+                contents.append(Path(folder, name).read_bytes())
+    return contents
 
 
 async def upload_all(system: Deployment, worker: Worker, gateway: Gateway, http: httpx.AsyncClient) -> list[Json]:
