@@ -67,7 +67,8 @@ def cut_segments(text: str, blocks: Iterator[Block] | list[Block]) -> tuple[Segm
 
 
 def _are_one(former: Block, block: Block) -> bool:
-    if block.begins_section and former.end - former.start >= MIN_SECTION_CHARS:
+    # A pause of speech always counts.
+    if block.begins_section and (block.start_s is not None or former.end - former.start >= MIN_SECTION_CHARS):
         return False
     return former.page == block.page and block.end - former.start <= JOINED_CHARS
 
