@@ -101,14 +101,17 @@ async def test_model_in_use_is_not_unloaded(idle: EmbedderRegistry, monkeypatch:
     monkeypatch.setattr(registry_module, "MAX_IDLE_CHECK_S", 0.01)
     idle._idle_s = 1000.0
     await idle.start()
+    await until_state(idle, "general", "ready")
+    before = set(pids(idle))
     embedder = await ready(idle, TINY)
-    os.kill(pids(idle)[-1], signal.SIGSTOP)
+    [tiny] = set(pids(idle)) - before
+    os.kill(tiny, signal.SIGSTOP)
     asked = asyncio.create_task(embedder.passage("red"))
     await asyncio.sleep(0)
     idle._idle_s = 0.02
     await asyncio.sleep(0.2)
     assert idle.status()["tiny"]["state"] == "ready"
-    os.kill(pids(idle)[-1], signal.SIGCONT)
+    os.kill(tiny, signal.SIGCONT)
     assert (await asked).pooled.shape == (32,)
 
 
