@@ -74,11 +74,10 @@ class HookSettings:
         )
 
 
-def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> int:
-    """Add the new messages of a transcript to an outbox; return their number."""
+def collect(box: Outbox, path: Path, before: Transcript, agent: Agent, settings: HookSettings) -> int:
+    """Add the messages of a transcript since it was seen `before` to an outbox; return their number."""
     from modestream_client.imports import Message, NotOfFormat, read_export  # noqa: PLC0415 - needs an extra
 
-    before = box.transcripts().get(str(path), Transcript(agent, 0, 0))
     if not path.is_file() or (size := path.stat().st_size) == before.bytes:
         # Nothing was said yet, or nothing more.
         return 0
@@ -105,8 +104,8 @@ def collect(box: Outbox, path: Path, agent: Agent, settings: HookSettings) -> in
     return len(turns)
 
 
-def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[Path]:
-    """Yield the transcripts that may have grown: the session's own, and at a start all that were ever added.
+def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Path, Transcript]]:
+    """Yield the transcripts that may have grown, as seen before: the session's, and at a start all ever added.
 
     A session that was killed leaves messages that no event follows.
     """
@@ -116,17 +115,18 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[Path]:
         own = next(iter(sorted((home / "sessions").glob(f"**/rollout-*{thread}.jsonl"))), None)
     known = box.transcripts()
     if isinstance(own, str | Path):
-        yield (own := Path(os.path.expanduser(own)))  # noqa: PTH111 - of an unknown user it returns it as it is
+        own = Path(os.path.expanduser(own))  # noqa: PTH111 - of an unknown user it returns it as it is
+        yield own, known.get(str(own), Transcript(agent, 0, 0))
     if event.get("hook_event_name") == "SessionStart":
-        yield from (Path(path) for path, seen in known.items() if seen.format == agent and path != str(own))
+        yield from ((Path(path), seen) for path, seen in known.items() if seen.format == agent and path != str(own))
 
 
 async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
     """Handle an event of an agent; return the text to print. Raises no error of the service."""
-    with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))) as box:
-        for path in transcripts_of(event, agent, box):
+    with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key_of(settings.user)))) as box:
+        for path, before in transcripts_of(event, agent, box):
             try:
-                collect(box, path, agent, settings)
+                collect(box, path, before, agent, settings)
             except (OSError, ValueError, MemoryClientError) as problem:
                 # Neither the others nor what waits are held up.
                 sys.stderr.write(f"modestream: {path} is left out for now: {problem}\n")
