@@ -256,12 +256,15 @@ class Checkpoint:
         return 0
 
 
+AFTER_TEXT = b"\xff"
+"""A byte after all those of UTF-8, in which keys are."""
+
 _STATEMENTS = (
     "SELECT value FROM rows WHERE key = ?",
     "INSERT INTO rows (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     "DELETE FROM rows WHERE key = ?",
     "SELECT number, key, value FROM rows WHERE number > ? ORDER BY number LIMIT ?",
-    "SELECT key FROM rows WHERE key >= ? ORDER BY key LIMIT ?",
+    "SELECT key FROM rows WHERE key >= ? AND key < ? ORDER BY key LIMIT ?",
 )
 """For a table of this name."""
 
@@ -312,16 +315,16 @@ class TableRows:
             yield from ((key, value) for _, key, value in rows)
             last = rows[-1][0]
 
-    def keys(self, from_key: bytes = b"") -> Iterator[bytes]:
-        """Iterate over the keys in their order."""
-        first = from_key
-        while rows := self._fetched(self._keys, first):
+    def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
+        """Iterate over the keys with a prefix in their order."""
+        first, end = prefix, prefix + AFTER_TEXT
+        while rows := self._fetched(self._keys, first, end):
             yield from (key for (key,) in rows)
             first = rows[-1][0] + b"\0"
 
-    def _fetched(self, statement: str, first: int | bytes) -> list[Any]:
+    def _fetched(self, statement: str, *bounds: int | bytes) -> list[Any]:
         with self._database.translate():
-            return self._execute(statement, (first, PAGE_ROWS)).fetchall()
+            return self._execute(statement, (*bounds, PAGE_ROWS)).fetchall()
 
 
 class PartitionDatabases:

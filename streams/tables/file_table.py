@@ -5,8 +5,6 @@ Keys are `holders/<boundary>/<sha256>`, `turn/<boundary>/<memory id>`, `pending/
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import takewhile
 
 from schemas.state.files import FileHolders, FileStatuses
 from streams.runtime.awaited_table import create_table
@@ -44,7 +42,7 @@ class FileTable:
         return self._names(partition, f"{HOLDERS}{boundary}/")
 
     def has_turns(self, partition: int, boundary: str) -> bool:
-        return next(self._keys(partition, f"{TURN}{boundary}/"), None) is not None
+        return next(self._table.keys_under(partition, f"{TURN}{boundary}/"), None) is not None
 
     def turns(self, partition: int, boundary: str) -> dict[str, FileStatuses]:
         prefix = f"{TURN}{boundary}/"
@@ -53,22 +51,18 @@ class FileTable:
 
     def pending(self, partition: int) -> dict[str, list[str]]:
         waiting: defaultdict[str, list[str]] = defaultdict(list)
-        for key in self._keys(partition, PENDING):
+        for key in self._table.keys_under(partition, PENDING):
             boundary, _, memory_id = key.removeprefix(PENDING).rpartition("/")
             waiting[boundary].append(memory_id)
         return waiting
 
     def removals(self, partition: int) -> list[str]:
-        return [key.removeprefix(REMOVED) for key in self._keys(partition, REMOVED)]
+        return [key.removeprefix(REMOVED) for key in self._table.keys_under(partition, REMOVED)]
 
     def _names(self, partition: int, prefix: str) -> list[str]:
         """Return what follows the prefix; keys of boundaries that begin with this one's are longer."""
-        names = (key.removeprefix(prefix) for key in self._keys(partition, prefix))
+        names = (key.removeprefix(prefix) for key in self._table.keys_under(partition, prefix))
         return [name for name in names if "/" not in name]
-
-    def _keys(self, partition: int, prefix: str) -> Iterator[str]:
-        keys = (key.decode() for key in self._table.keys_from(partition, prefix.encode()))
-        return takewhile(lambda key: key.startswith(prefix), keys)
 
     def _put(self, partition: int, key: str, value: bytes | None) -> None:
         if value is not None:

@@ -7,7 +7,6 @@ same object.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import takewhile
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -91,9 +90,7 @@ class ReceiptTable(JsonTable[str, ReceiptRow]):
         super().__init__(app, "receipts", ReceiptRow, key=str)
 
     def keys(self, partition: int, prefix: str) -> list[str]:
-        starts = prefix.encode()
-        keys = takewhile(lambda key: key.startswith(starts), self.table.keys_from(partition, starts))
-        return [key.decode() for key in keys]
+        return list(self.table.keys_under(partition, prefix))
 
     def delete(self, partition: int, key: str) -> None:
         self.table.delete(partition, key)
@@ -128,9 +125,7 @@ class ScopeTable(JsonTable[Mapping[str, str], Value]):
         self._boundary = boundary
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        prefix = f"{boundary}/".encode()
-        keys = takewhile(lambda key: key.startswith(prefix), self.table.keys_from(partition, prefix))
-        return [scope_from_key(key.decode(), self._boundary) for key in keys]
+        return [scope_from_key(key, self._boundary) for key in self.table.keys_under(partition, f"{boundary}/")]
 
 
 class CategoryTable(ScopeTable[Taxonomy]):

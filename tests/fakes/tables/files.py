@@ -22,8 +22,8 @@ class FakeRows:
     def delete(self, partition: int, key: str) -> None:
         self._rows[partition].pop(key, None)
 
-    def keys_from(self, partition: int, first: bytes) -> Iterator[bytes]:
-        return iter([key.encode() for key in sorted(self._rows[partition]) if key.encode() >= first])
+    def keys_under(self, partition: int, prefix: str) -> Iterator[str]:
+        return iter([key for key in sorted(self._rows[partition]) if key.startswith(prefix)])
 
 
 class FakeFiles(FileTable):

@@ -20,9 +20,9 @@ class NoChangelogs:
 class DictStore(dict[bytes, bytes]):
     """The store of every partition of one table."""
 
-    def keys(self, from_key: bytes = b"") -> Iterator[bytes]:  # type: ignore[override]
-        """Yield the keys from one on, in their order."""
-        return (key for key in sorted(super().keys()) if key >= from_key)
+    def keys(self, prefix: bytes = b"") -> Iterator[bytes]:  # type: ignore[override]
+        """Yield the keys with a prefix, in their order."""
+        return (key for key in sorted(super().keys()) if key.startswith(prefix))
 
     def put(self, key: bytes, value: bytes) -> None:
         """Write a row."""

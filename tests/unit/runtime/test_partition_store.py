@@ -65,7 +65,7 @@ def _scan(table: AwaitableTable) -> None:
 
 
 def _keys(table: AwaitableTable) -> None:
-    assert sum(1 for _ in table.keys_from(0, b"")) == ROWS
+    assert sum(1 for _ in table.keys_under(0, "")) == ROWS
 
 
 def _read(table: AwaitableTable) -> None:
@@ -113,12 +113,13 @@ def test_database_that_cannot_be_opened_is_replaced_by_an_empty_one(tmp_path: Pa
     _close(table)
 
 
-def test_scan_is_in_the_order_of_writing_and_keys_begin_where_they_are_told(tmp_path: Path) -> None:
+def test_scan_is_in_the_order_of_writing_and_keys_are_those_of_a_prefix(tmp_path: Path) -> None:
     table = _table(tmp_path)
-    for key in (b"b", b"a", b"c"):
+    for key in (b"b", b"a", b"c", "b\U0010ffff".encode()):
         table.rows(0).put(key, b"1")
-    assert list(table.scan(0)) == [(b"b", b"1"), (b"a", b"1"), (b"c", b"1")]
-    assert list(table.keys_from(0, b"b")) == [b"b", b"c"]
+    assert list(table.scan(0))[:3] == [(b"b", b"1"), (b"a", b"1"), (b"c", b"1")]
+    assert list(table.keys_under(0, "b")) == ["b", "b\U0010ffff"]
+    assert list(table.keys_under(0, "")) == ["a", "b", "b\U0010ffff", "c"]
     _close(table)
 
 
