@@ -10,11 +10,12 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from functools import partial
 
 from pydantic import BaseModel, Field
-from starlette.datastructures import Headers
+from starlette.datastructures import FormData, Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -275,6 +276,28 @@ async def pieces_of(request: Request) -> AsyncIterator[bytes]:
             return
         size += len(piece)
         yield piece
+
+
+async def read_upload(
+    request: Request, max_bytes: int, too_large: Refused, unreadable: Refused, **bounds: int
+) -> FormData:
+    """Read a form whose files go to disk as they come, `bounds` being those of the parser.
+
+    Raises Refused: `too_large` beyond `max_bytes`, `unreadable`, or one for a body that comes too slowly.
+    """
+
+    async def bounded() -> AsyncGenerator[bytes]:
+        size = 0
+        async for piece in pieces_of(request):
+            size += len(piece)
+            if size > max_bytes:
+                raise too_large
+            yield piece
+
+    try:
+        return await MultiPartParser(request.headers, bounded(), **bounds).parse()
+    except (MultiPartException, UnicodeDecodeError, LookupError):
+        raise unreadable from None
 
 
 MAX_BODY_BYTES = 16 * 1024 * 1024

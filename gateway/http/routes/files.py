@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
 from typing import IO
 from urllib.parse import quote
 
@@ -10,10 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic_core import to_json
 from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 
 from gateway.http.calls import PathName, ReadCall, WriteCall
-from gateway.http.limits import pieces_of
+from gateway.http.limits import read_upload
 from gateway.http.routes.memories import IdempotencyKey
 from gateway.http.shapes import Shapes
 from gateway.service.backend import Json
@@ -100,23 +98,9 @@ async def _form(request: Request, files: Files) -> FormData:
     if announced.isdecimal() and int(announced[:20]) > most:
         raise _too_large(files)
 
-    async def bounded() -> AsyncGenerator[bytes]:
-        size = 0
-        async for piece in pieces_of(request):
-            size += len(piece)
-            if size > most:
-                raise _too_large(files)
-            yield piece
-
-    parser = MultiPartParser(
-        request.headers, bounded(), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
-    )
-    try:
-        return await parser.parse()
-    except (MultiPartException, KeyError, UnicodeDecodeError, LookupError):
-        raise Refused(
-            "invalid_value", "the form can't be read: one `file`, and fields of 2 MiB at most", "file"
-        ) from None
+    unreadable = Refused("invalid_value", "the form can't be read: one `file`, and fields of 2 MiB at most", "file")
+    bounds = {"max_files": 1, "max_fields": MAX_FIELDS, "max_part_size": MAX_FIELD_BYTES}
+    return await read_upload(request, most, _too_large(files), unreadable, **bounds)
 
 
 async def _upload(form: FormData, shapes: Shapes, files: Files) -> Upload:

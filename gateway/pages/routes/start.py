@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -10,12 +10,11 @@ from typing import Any
 from modestream_client.imports import FORMATS
 from modestream_client.operations import DECLARE_MODE
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.http.limits import pieces_of
+from gateway.http.limits import read_upload
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.access import PROJECT, may_in_project
@@ -105,10 +104,13 @@ def import_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def take(request: Request) -> Response:
         view = pages.view(request)
         call = view.call(60)
-        try:
-            form = await MultiPartParser(request.headers, _bounded(request)).parse()
-        except (MultiPartException, KeyError):
-            raise Refused("invalid_value", "the upload can't be read; choose the file again", "file") from None
+        most = f"an export has at most {MAX_EXPORT_BYTES // 1024**2} MiB here"
+        form = await read_upload(
+            request,
+            MAX_EXPORT_BYTES + FORM_BYTES,
+            Refused("too_large", most, "file"),
+            Refused("invalid_value", "the upload can't be read; choose the file again", "file"),
+        )
         try:
             file = form.get("file")
             if not isinstance(file, UploadFile) or not file.filename:
@@ -137,16 +139,6 @@ async def _job(pages: Pages, view: View) -> dict[str, Any]:
     except Refused as refused:
         return {"job": job, "has_ended": True, "counts": {}, "failure": refused}
     return {"job": job, "has_ended": has_ended, "counts": counts, "failure": None}
-
-
-async def _bounded(request: Request) -> AsyncGenerator[bytes]:
-    """Yield the pieces of an upload. Raises Refused for one that is too large."""
-    size = 0
-    async for piece in pieces_of(request):
-        size += len(piece)
-        if size > MAX_EXPORT_BYTES + FORM_BYTES:
-            raise Refused("too_large", f"an export has at most {MAX_EXPORT_BYTES // 1024**2} MiB here", "file")
-        yield piece
 
 
 async def _read(file: UploadFile) -> AsyncIterator[bytes]:
