@@ -116,6 +116,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     asyncapi = commands.add_parser("asyncapi", help="print an AsyncAPI document of topics and messages")
     asyncapi.set_defaults(run=partial(_describe, "asyncapi"))
     schemas = commands.add_parser("schemas", help="print the JSON Schemas of all messages")
+    schemas.add_argument("--register", metavar="URL", help="register those of each topic with a Schema Registry")
     schemas.set_defaults(run=partial(_describe, "schemas"))
     return parser
 
@@ -377,10 +378,24 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
     return asyncio.run(run_demo_system(options.data_dir, settings))
 
 
-def _describe(what: Literal["asyncapi", "schemas"], _options: argparse.Namespace, settings: Settings) -> int:
+def _describe(what: Literal["asyncapi", "schemas"], options: argparse.Namespace, settings: Settings) -> int:
     from streams.api_docs.asyncapi import build_asyncapi, build_json_schemas
 
+    if what == "schemas" and options.register is not None:
+        return _register(options.register, settings)
     return _print(build_asyncapi(settings) if what == "asyncapi" else build_json_schemas(settings))
+
+
+def _register(address: str, settings: Settings) -> int:
+    from schemas.failures import Unavailable
+    from streams.api_docs.registry import RegistrationRefused, register_schemas, topic_schemas
+
+    try:
+        ids = asyncio.run(register_schemas(address, topic_schemas(settings)))
+    except (Unavailable, RegistrationRefused) as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
+    return _print(dict(ids))
 
 
 def _print(document: dict[str, Any]) -> int:

@@ -190,6 +190,14 @@ class Settings(BaseSettings):
     context_log_hours: float = Field(default=720.0, gt=0)
     """Hours that these records stay in Kafka."""
 
+    cloudevents_source: str | None = Field(default=None, min_length=1, max_length=256)
+    """The `source` of CloudEvents attributes on the headers of events, a URI reference such as `/memory/eu`. None: no
+    attributes."""
+
+    schema_registry: SecretStr | None = None
+    """Address of a Schema Registry where workers register the JSON Schemas of public topics, with the user and password
+    of its HTTP authentication if it has any; none: nowhere."""
+
     scope_model: DeployedScope = Scope
     """The scope model: dotted path of a Pydantic model, see `docs/configuration.md`. It can't be changed later."""
 
@@ -304,7 +312,7 @@ class Settings(BaseSettings):
     def worker_secrets(self) -> frozenset[str]:
         """Names of the environment variables with secrets that a worker alone needs."""
         keys = {profile.api_key_env for _, profile in self.llm_profiles.items() if profile.api_key_env}
-        return frozenset({*keys, "MODESTREAM_QDRANT_API_KEY"})
+        return frozenset({*keys, "MODESTREAM_QDRANT_API_KEY", "MODESTREAM_SCHEMA_REGISTRY"})
 
     @property
     def models(self) -> Path:

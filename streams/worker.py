@@ -88,6 +88,7 @@ from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 from streams.up.child import is_supervised
+from streams.wire.cloudevents import CloudEvents, described_topics
 
 log = structlog.get_logger()
 
@@ -129,8 +130,16 @@ class WorkerParts:
         self.meters = Meters()
         inputs = self.topics.inputs()
         self.meters.begin(inputs, set(self.topics.consumed()) - inputs)
+        source, cloudevents = settings.cloudevents_source, None
+        if source is not None:
+            cloudevents = CloudEvents(source, described_topics(self.topics))
         self.publisher = KafkaPublisher(
-            settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
+            settings.kafka_connection,
+            self.topics.replies,
+            self.topics.dead_letters,
+            self.meters,
+            fence_of(self.app),
+            cloudevents,
         )
         self.deployment_log = KafkaDeploymentLog(settings, self.publisher, self.meters)
         self.spaces = RecordedSpaces(self.deployment_log)
@@ -300,6 +309,10 @@ class WorkerParts:
         runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.app.tables.changelog_topics)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
+        if (registry := self.settings.schema_registry) is not None:
+            from streams.api_docs.registry import register_at_start  # noqa: PLC0415 - few deployments have one
+
+            runs.append(register_at_start(registry.get_secret_value(), self.settings))
         if self.settings.consolidate_every is not None:
             runs.append(ConsolidationScheduler(timedelta(hours=self.settings.consolidate_every), self.ctx).run())
         if self.settings.maintain_every:

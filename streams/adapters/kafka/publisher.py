@@ -24,6 +24,7 @@ from streams.runtime.fence import GroupFence
 from streams.runtime.kafka_refusals import REFUSALS
 from streams.settings import KafkaConnection
 from streams.topics import COMPRESSION
+from streams.wire.cloudevents import CloudEvents
 from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
@@ -44,15 +45,17 @@ class KafkaPublisher:
         dead_letters: str,
         meters: Meters,
         fence: GroupFence | None = None,
+        cloudevents: CloudEvents | None = None,
     ) -> None:
         """`shared_replies` is the shared reply topic, `dead_letters` the topic of records refused by Kafka.
 
-        While the `fence` is closed nothing is written.
+        While the `fence` is closed nothing is written. `cloudevents` adds attributes to events.
         """
         self._connection = connection
         self._dead_letters = dead_letters
         self._meters = meters
         self._fence = fence
+        self._cloudevents = cloudevents
         self._replies = ReplyWriter(connection, shared_replies, meters, fence)
         self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -88,6 +91,8 @@ class KafkaPublisher:
         It is retried without limit. Raises KafkaError for a dead letter that Kafka refuses.
         """
         accepted: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
+        if self._cloudevents is not None:
+            out = self._cloudevents.describe(out, datetime.now(UTC))
         self._bursts.add((out, accepted), UNHURRIED_INTERVAL_S if out.is_unhurried else None)
         return self._until_safe(out, accepted)
 

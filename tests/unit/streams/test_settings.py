@@ -108,4 +108,8 @@ def test_categories_are_descriptions_by_name(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_secrets_of_a_worker_are_the_keys_of_models_and_of_the_vector_store() -> None:
     profiles = Profiles({"default": Profile(model="openai/m", api_key_env="MODEL_KEY"), "free": Profile(model="m")})
-    assert Settings(llm_profiles=profiles).worker_secrets == {"MODEL_KEY", "MODESTREAM_QDRANT_API_KEY"}
+    assert Settings(llm_profiles=profiles).worker_secrets == {
+        "MODEL_KEY",
+        "MODESTREAM_QDRANT_API_KEY",
+        "MODESTREAM_SCHEMA_REGISTRY",
+    }
