@@ -145,11 +145,8 @@ def _problem_of_field(name: str, field: FieldInfo) -> str | None:
         return "a field has one name, and no alias"
     if field.default_factory is not None:
         return "a default is a value, the same for every record"
-    return _problem_of_values(choices if field.is_required() else (*choices, field.default))
-
-
-def _problem_of_values(values: tuple[Any, ...]) -> str | None:
-    """Return why one of these, a field's choices and its default, can't be a scope value."""
+    # Why one of these, a field's choices and its default, can't be a scope value.
+    values = choices if field.is_required() else (*choices, field.default)
     for value in values:
         try:
             check_scope_value(value)

@@ -77,7 +77,14 @@ class SuggestCategories:
             for group in groups.found:
                 shown = self._shown([items[row] for row in group], texts, taken)
                 suggestions += [{**each, "in_mode": mode} for each in shown]
-            diff += _merges(groups.merges, here)
+            diff += [
+                {
+                    "op": "merge_categories",
+                    "before": {larger: len(here[larger]), smaller: len(here[smaller])},
+                    "after": {larger: len({*here[larger], *here[smaller]})},
+                }
+                for larger, smaller in groups.merges
+            ]
             for name, parts in groups.splits.items():
                 into = [each for part in parts for each in self._shown([items[row] for row in part], texts, taken)]
                 after = {each["name"]: each["size"] for each in into}
@@ -128,14 +135,3 @@ def _grouped(vectors: Mapping[str, Vector], filed: Mapping[str, Rows], unfiled: 
     if not vectors:
         return CategoryGroups([], [], {})
     return group_items(normalise_rows(np.stack([*vectors.values()])), filed, unfiled)
-
-
-def _merges(pairs: Sequence[tuple[str, str]], rows: Mapping[str, Rows]) -> list[dict[str, Any]]:
-    return [
-        {
-            "op": "merge_categories",
-            "before": {larger: len(rows[larger]), smaller: len(rows[smaller])},
-            "after": {larger: len({*rows[larger], *rows[smaller]})},
-        }
-        for larger, smaller in pairs
-    ]

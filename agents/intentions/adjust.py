@@ -35,7 +35,7 @@ from agents.rules.prompts.prompting import CHARS_PER_TOKEN, MAX_EXCERPT_CHARS, T
 from agents.rules.text.overlap import content_stems
 from schemas.failures import Unavailable
 from schemas.internal.consolidation import Difference
-from schemas.models.language import Prompt, Unanswerable
+from schemas.models.language import Unanswerable
 from schemas.scopes import scope_of_user
 from schemas.state.intention import Intention, IntentionEntry, IntentionPart, ResolutionSignal
 from schemas.state.memories import Memory
@@ -118,7 +118,13 @@ class AdjustIntention:
         shown = self._shown(run, since)
         if not shown.entries or not shown.turns:
             return []
-        prompt = self._prompt(shown)
+        entries = [{"id": name, "of": part, "text": entry.text} for name, (part, entry) in shown.entries.items()]
+        turns = [
+            {"id": name, "role": turn.role, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)}
+            for name, turn in shown.turns.items()
+        ]
+        parts = {"entries": _lines(entries), "turns": _lines(turns)}
+        prompt = fill_prompt(self._template.text, self._template.version, parts)
         if not self._model.available(ADJUST_STEP, ADJUST_ROLE) or not allowance.may_spend(
             len(prompt.user) // CHARS_PER_TOKEN
         ):
@@ -161,9 +167,16 @@ class AdjustIntention:
         ]
         latest = sorted(entries, key=lambda placed: placed[1].at)[-MAX_SHOWN_ENTRIES:]
         about = frozenset().union(*(content_stems(entry.text) for _, entry in latest))
+        # The ids of the scope's turns from an offset on that belong to the run, oldest first.
+        memories = self._words.memory_columns(run.trigger.scope.boundary)
+        columns = memories.columns
+        of_scope = memories.of_kind(lambda kind: kind.type == TURN_TYPE and dict(kind.scope) == run.scope)
+        wanted = columns.live & of_scope.astype(np.bool_) & (columns.source >= since) & (columns.source < run.until)
+        numbers = np.flatnonzero(wanted)
+        in_order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
         turns = [
             turn
-            for memory_id in self._turns(run, since)
+            for memory_id in [memories.id_of[number] for number in in_order[-MAX_READ_TURNS:].tolist()]
             if (turn := read(memory_id)) is not None
             and turn.role in REPORTING_ROLES
             and not turn.visibility.private
@@ -173,25 +186,6 @@ class AdjustIntention:
             {f"e{number}": placed for number, placed in enumerate(latest, 1)},
             {f"t{number}": turn for number, turn in enumerate(turns[-MAX_SHOWN_TURNS:], 1)},
         )
-
-    def _turns(self, run: ConsolidationRun, since: int) -> Sequence[str]:
-        """Return the ids of the scope's turns from an offset on that belong to the run, oldest first."""
-        memories = self._words.memory_columns(run.trigger.scope.boundary)
-        columns = memories.columns
-        of_scope = memories.of_kind(lambda kind: kind.type == TURN_TYPE and dict(kind.scope) == run.scope)
-        wanted = columns.live & of_scope.astype(np.bool_) & (columns.source >= since) & (columns.source < run.until)
-        numbers = np.flatnonzero(wanted)
-        in_order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
-        return [memories.id_of[number] for number in in_order[-MAX_READ_TURNS:].tolist()]
-
-    def _prompt(self, shown: _Shown) -> Prompt:
-        entries = [{"id": name, "of": part, "text": entry.text} for name, (part, entry) in shown.entries.items()]
-        turns = [
-            {"id": name, "role": turn.role, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)}
-            for name, turn in shown.turns.items()
-        ]
-        parts = {"entries": _lines(entries), "turns": _lines(turns)}
-        return fill_prompt(self._template.text, self._template.version, parts)
 
     def _signals(self, answer: AdjustAnswer, shown: _Shown, stored: Intention) -> list[ResolutionSignal]:
         signals = []

@@ -64,7 +64,11 @@ class ForgetMemories:
         # All at once: an item that many of them support is written once.
         yield from self._items.withdraw_supports(item_ids, selected)
         yield from self._forget(selected, selected)
-        yield from self._forget_moved_items(moved_items, change)
+        # Forget the items that were moved into a deleted mode while their turns are in another.
+        for item in self._read(moved_items):
+            if item is not None and is_affected(item, change):
+                yield from self._forget([item.memory_id], ())
+            yield NO_STEP
 
     def preview(self, change: Change) -> Iterator[Memory | None]:
         """Yield what forgetting would remove, the selected memories first; None as a place to pause."""
@@ -118,13 +122,6 @@ class ForgetMemories:
             return []
         columns = map(self._words.memory_columns, all_item_index_names(change.scope.boundary))
         return [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]
-
-    def _forget_moved_items(self, item_ids: Iterable[str], change: Change) -> Iterator[WriteStep]:
-        """Forget the items that were moved into a deleted mode while their turns are in another."""
-        for item in self._read(item_ids):
-            if item is not None and is_affected(item, change):
-                yield from self._forget([item.memory_id], ())
-            yield NO_STEP
 
     def _forget(self, memory_ids: Iterable[str], selected: Collection[str]) -> Iterator[WriteStep]:
         """Forget these by their current records: they may have been written or forgotten since they were selected."""

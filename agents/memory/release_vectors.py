@@ -31,7 +31,10 @@ class ReleaseVectors:
         for memory in affected_memories(change, self._memories, self._words):
             if memory.embedding.place is None or self._is_held_again(memory):
                 continue
-            released = replace_held(memory, self._due(memory))
+            # The space of the vector that is due, if a memory that waits for it holds that space already.
+            held = memory.embedding.held
+            due = self._spaces.digest(memory) if held else None
+            released = replace_held(memory, tuple(digest for digest in held if digest == due))
             if released is not memory:
                 self._write(released)
             yield released, (Released(memory=released),)
@@ -39,9 +42,3 @@ class ReleaseVectors:
     def _is_held_again(self, memory: Memory) -> bool:
         """True if another embedder was declared since: its change decides which vectors are kept."""
         return bool(memory.embedding.held) and self._spaces.has_former(memory)
-
-    def _due(self, memory: Memory) -> tuple[str, ...]:
-        """Return the space of the vector that is due, if a memory that waits for it holds that space already."""
-        held = memory.embedding.held
-        due = self._spaces.digest(memory) if held else None
-        return tuple(digest for digest in held if digest == due)

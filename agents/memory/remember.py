@@ -229,17 +229,14 @@ class Remember:
             yield from self._release.apply(change)
             return
         for memory in affected_memories(change, self._memories, self._words):
-            yield self._step(memory, change)
+            apply = self._visibility.apply if change.action in ("filter", "stale") else self._move.apply
+            yield apply(memory, change)
             if memory.resources:
                 yield from self.files.follow(memory.memory_id)
 
     def preview(self, change: Change) -> Iterator[Memory | None]:
         """Yield the memories that forgetting would remove; None as a place to pause."""
         return self._forget.preview(change)
-
-    def _step(self, memory: Memory, change: Change) -> WriteStep:
-        apply = self._visibility.apply if change.action in ("filter", "stale") else self._move.apply
-        return apply(memory, change)
 
     def _repeat(self, known: Memory, record: Record, text: AnalysedText | None) -> Slices[TurnResult]:
         """Write a turn again if this same record was redelivered; a duplicate is left alone.

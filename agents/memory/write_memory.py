@@ -23,13 +23,10 @@ class WriteMemory:
         try:
             self.memories.put(memory)
         except RowTooLarge:
-            self._restore(memory.memory_id)
+            # Index the record that the table has, if it has one.
+            stored = self.memories.get(memory.memory_id)
+            if stored is None:
+                self.words.remove(memory.memory_id)
+            else:
+                self.words.put(LexicalDocument(stored))
             raise
-
-    def _restore(self, memory_id: str) -> None:
-        """Index the record that the table has, if it has one."""
-        stored = self.memories.get(memory_id)
-        if stored is None:
-            self.words.remove(memory_id)
-        else:
-            self.words.put(LexicalDocument(stored))

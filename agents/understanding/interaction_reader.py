@@ -142,24 +142,22 @@ class UserStability:
         now = self._clock.now()
         at, stability = self._own.get(boundary, (now, None))
         if stability is None or now - at > timedelta(seconds=OWN_WEEKS_S) or week_of(now) != week_of(at):
-            stability = assess_own_weeks(self._turns(boundary, week_of(now)), week_of(now))
+            # The latest turns of the user in this week and the last.
+            week = week_of(now)
+            columns = self._words.memory_columns(boundary)
+            times = columns.columns.occurred_ms
+            is_turn = columns.columns.live & ((columns.columns.labels & SentenceLabel.USER.value) != 0)
+            latest: list[int] = []
+            for begin in (week - 1, week):
+                inside = np.flatnonzero(is_turn & (times >= _begin_ms(begin)) & (times < _begin_ms(begin + 1)))
+                latest += inside[np.argsort(times[inside], kind="stable")][-MAX_WEEK_TURNS:].tolist()
+            records = (self._memories.get(columns.id_of[number]) for number in latest)
+            stability = assess_own_weeks([record for record in records if record is not None], week_of(now))
             self._own.pop(boundary, None)
             self._own[boundary] = now, stability
             if len(self._own) > MAX_OWN_WEEKS:
                 del self._own[next(iter(self._own))]
         return stability
-
-    def _turns(self, boundary: str, week: int) -> list[Memory]:
-        """Return the latest turns of the user in this week and the last."""
-        columns = self._words.memory_columns(boundary)
-        times = columns.columns.occurred_ms
-        is_turn = columns.columns.live & ((columns.columns.labels & SentenceLabel.USER.value) != 0)
-        latest: list[int] = []
-        for begin in (week - 1, week):
-            inside = np.flatnonzero(is_turn & (times >= _begin_ms(begin)) & (times < _begin_ms(begin + 1)))
-            latest += inside[np.argsort(times[inside], kind="stable")][-MAX_WEEK_TURNS:].tolist()
-        records = (self._memories.get(columns.id_of[number]) for number in latest)
-        return [record for record in records if record is not None]
 
 
 def _begin_ms(week: int) -> int:

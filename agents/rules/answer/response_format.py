@@ -45,7 +45,14 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
 
-    _check_size(schema)
+    # Raise ValueError for a schema with too many parts.
+    parts, level = 0, [schema]
+    while level:
+        parts += len(level)
+        if parts > MAX_SCHEMA_PARTS:
+            raise ValueError(f"a schema has at most {MAX_SCHEMA_PARTS} values")
+        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = list(islice(chain.from_iterable(inner), MAX_SCHEMA_PARTS + 1))
     try:
         Draft202012Validator.check_schema(schema)
         resolver = Registry().resolver_with_root(Resource.from_contents(schema, DRAFT202012))
@@ -85,17 +92,6 @@ def read_answer(text: str, schema: Mapping[str, Any]) -> Any:
     if problem is not None:
         raise ValueError(f"{problem.json_path}: {problem.message}"[:MAX_PROBLEM_CHARS])
     return value
-
-
-def _check_size(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with too many parts."""
-    parts, level = 0, [schema]
-    while level:
-        parts += len(level)
-        if parts > MAX_SCHEMA_PARTS:
-            raise ValueError(f"a schema has at most {MAX_SCHEMA_PARTS} values")
-        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
-        level = list(islice(chain.from_iterable(inner), MAX_SCHEMA_PARTS + 1))
 
 
 class _Keywords:

@@ -147,21 +147,17 @@ def fuse_vector_scores(
 
     maxsim = scores(MAXSIM_KIND) if any(result.maxsim for result in searched) else None
     whole = scores(DENSE_KIND)
-    dense = _with_passages(whole, searched, method, columns, admitted & embedded)
+    # Cosines with those of cut texts replaced by the cosines of their best passages, where these are known.
+    eligible = admitted & embedded
+    if not any(result.passages for result in searched):
+        dense = whole
+    else:
+        numbers = [columns.derived().numbers_of(Nearest.of(result.passages)) for result in searched]
+        has_passages = np.zeros(len(whole) + 1, np.bool_)
+        has_passages[np.concatenate(numbers)] = True
+        has_passages = has_passages[:-1] & eligible
+        dense = np.where(has_passages, _scores_of_kind(PASSAGE_KIND, searched, method, columns, eligible), whole)
     return VectorScores(embedded, dense=dense, whole=whole, maxsim=maxsim)
-
-
-def _with_passages(
-    whole: FloatArray, results: Sequence[ModeSearchResult], method: FusionMethod, columns: MemoryColumns, eligible: Mask
-) -> FloatArray:
-    """Return cosines with those of cut texts replaced by the cosines of their best passages, where these are known."""
-    if not any(result.passages for result in results):
-        return whole
-    numbers = [columns.derived().numbers_of(Nearest.of(result.passages)) for result in results]
-    has_passages = np.zeros(len(whole) + 1, np.bool_)
-    has_passages[np.concatenate(numbers)] = True
-    has_passages = has_passages[:-1] & eligible
-    return np.where(has_passages, _scores_of_kind(PASSAGE_KIND, results, method, columns, eligible), whole)
 
 
 def _scores_of_kind(
