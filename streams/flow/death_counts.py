@@ -57,7 +57,10 @@ class DeathCounts:
         self._running = self.counted = b""
         """The record whose code runs on the event loop; `counted` is empty where the end of the process is no death."""
         self._thread = threading.Lock()
-        self._deaths = _suspects(self._map[SUSPECTS:])
+        # Parse the suspects; a damaged line counts for none.
+        lines = self._map[SUSPECTS:]
+        parted = (line.partition(b" ") for line in lines.rstrip(b"\0").split(b"\n"))
+        self._deaths = {name: int(deaths) for deaths, _, name in parted if deaths.isdigit() and name}
         slots = [self._map[slot : slot + SLOT_BYTES] for slot in (ON_LOOP, IN_THREAD)]
         self._map[ON_LOOP] = self._map[IN_THREAD] = 0
         # Once: a thread may begin with a record that the event loop has not left yet.
@@ -201,9 +204,3 @@ def _open_map(file: Path | None) -> mmap.mmap:
     except OSError as problem:
         log.warning("deaths of records are not counted", problem=str(problem))
         return mmap.mmap(-1, FILE_BYTES)
-
-
-def _suspects(lines: bytes) -> dict[bytes, int]:
-    """Parse the suspects; a damaged line counts for none."""
-    parted = (line.partition(b" ") for line in lines.rstrip(b"\0").split(b"\n"))
-    return {name: int(deaths) for deaths, _, name in parted if deaths.isdigit() and name}

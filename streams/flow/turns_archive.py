@@ -53,7 +53,9 @@ class ArchivedTurns:
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         memory = self._memories.get(record.partition, identity.memory_id)
         if memory is None:
-            return self._without_row(turn, identity, record)
+            if self._memories.is_forgotten(record.partition, identity.memory_id):
+                return self._forgotten(turn, identity, record)
+            return archived_turn(self._topic, identity.memory_id, record) if self._keeps_unknown else None
         if memory.latest != record.offset:
             # A later record has the text, or this one repeats it or was refused.
             return None
@@ -73,11 +75,6 @@ class ArchivedTurns:
             return None
         out = self._forgotten(turn, identity, record)
         return None if out.value == record.value else out
-
-    def _without_row(self, turn: Turn, identity: TurnIdentity, record: Record) -> Outgoing | None:
-        if self._memories.is_forgotten(record.partition, identity.memory_id):
-            return self._forgotten(turn, identity, record)
-        return archived_turn(self._topic, identity.memory_id, record) if self._keeps_unknown else None
 
     def _forgotten(self, turn: Turn, identity: TurnIdentity, record: Record) -> Outgoing:
         scope = turn.scope.model_dump()

@@ -98,7 +98,10 @@ class ArchiveTurns:
         """Archive what is old of one partition, then delete it from the log. Raises Unavailable."""
         begin = await self._history.begin(partition)
         archived = max(await self._history.archived(partition), begin)
-        end = await self._end(partition)
+        # The end of what is handled and old.
+        handled = await self._history.handled(partition)
+        kept = await self._history.first_since(partition, milliseconds_of(self._clock.now() - self._kept))
+        end = handled if kept is None else min(handled, kept)
         if end > archived:
             count = await self._archive(partition, archived, end)
             log.info("old turns archived", partition=partition, before=end, archived=count)
@@ -107,31 +110,22 @@ class ArchiveTurns:
             await self._history.delete_before(partition, archived)
             log.info("archived turns deleted from the log", partition=partition, before=archived)
 
-    async def _end(self, partition: int) -> int:
-        """Return the end of what is handled and old."""
-        handled = await self._history.handled(partition)
-        kept = await self._history.first_since(partition, milliseconds_of(self._clock.now() - self._kept))
-        return handled if kept is None else min(handled, kept)
-
     async def _archive(self, partition: int, offset: int, end: int) -> int:
         count = 0
         while offset < end:
-            written, offset = await self._archive_page(partition, offset, end)
+            # Archive some turns, and wait until they are written.
+            records, following = await self._history.read(partition, offset)
+            writes: list[Awaitable[object]] = []
+            for number, record in enumerate(records):
+                if record.offset < end and (out := self._archived.of(record)) is not None:
+                    writes.append(await self._publisher.send(out))
+                if number % YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+            await await_all(writes)
+            written, offset = (len(writes), min(following, end))
             count += written
             # When its turns are written, never before: what this names is deleted from the log.
             await (await self._publisher.send(archived_position(self._topic, partition, offset)))
             self._meters.turns_archived(written)
             await asyncio.sleep(self._pause_s)
         return count
-
-    async def _archive_page(self, partition: int, offset: int, end: int) -> tuple[int, int]:
-        """Archive some turns, and wait until they are written; return their number and the next offset."""
-        records, following = await self._history.read(partition, offset)
-        writes: list[Awaitable[object]] = []
-        for number, record in enumerate(records):
-            if record.offset < end and (out := self._archived.of(record)) is not None:
-                writes.append(await self._publisher.send(out))
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-        await await_all(writes)
-        return len(writes), min(following, end)

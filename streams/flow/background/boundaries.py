@@ -111,14 +111,12 @@ class PublishBoundaries:
             await self._wake.wait()
             self._wake.clear()
             while self._arrived:
-                await self._compare(self._arrived.pop())
-
-    async def _compare(self, partition: int) -> None:
-        try:
-            await self.compare(partition)
-        except (KeyError, Unavailable) as problem:
-            # The partition has left, or its lexical index can't be read: the next assignment compares again.
-            log.warning("boundaries could not be compared", partition=partition, problem=repr(problem))
+                partition = self._arrived.pop()
+                try:
+                    await self.compare(partition)
+                except (KeyError, Unavailable) as problem:
+                    # The partition has left, or its lexical index can't be read: the next assignment compares again.
+                    log.warning("boundaries could not be compared", partition=partition, problem=repr(problem))
 
     async def compare(self, partition: int) -> None:
         """Publish every boundary of a partition of which the topic tells nothing, or something else."""

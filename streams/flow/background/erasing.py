@@ -72,17 +72,16 @@ class EraseTexts:
 
     async def erase(self, partition: int) -> None:
         """Erase in one partition. Raises Unavailable while its lexical index is in use."""
-        await await_all([await self._publisher.send(out) for out in self._fillers(partition)])
+        logs = (self._topics.turns, *sorted(self._topics.internal_events()))
+        # A tombstone: in a compacted topic the last record of each key stays.
+        archive = Outgoing(self._topics.archive, FILLER_KEY.encode(), None, partition=partition)
+        await await_all(
+            [await self._publisher.send(out) for out in [*(filler(topic, partition) for topic in logs), archive]]
+        )
         for changelog in self._changelogs:
             # A deletion of a row that does not exist: Kafka compacts what is before it.
             self._commit.write(partition, changelog, FILLER_KEY.encode(), None)
         await self._truncate_words(partition)
-
-    def _fillers(self, partition: int) -> list[Outgoing]:
-        logs = (self._topics.turns, *sorted(self._topics.internal_events()))
-        # A tombstone: in a compacted topic the last record of each key stays.
-        archive = Outgoing(self._topics.archive, FILLER_KEY.encode(), None, partition=partition)
-        return [*(filler(topic, partition) for topic in logs), archive]
 
     async def _truncate_words(self, partition: int) -> None:
         for _ in range(TRUNCATE_TRIES - 1):

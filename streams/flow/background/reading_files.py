@@ -8,10 +8,9 @@ slices that give way to requests; the next ones wait until the indexer has embed
 import asyncio
 import math
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -130,19 +129,17 @@ class ReadFiles:
         for numbers in batches(range(len(text.segments)), PARTS_PER_BATCH):
             async with self._writing:
                 parts = _parts(self._keep(partition), memory_id, uri, text, numbers)
-                await self._in_background(self._apply(partition, boundary, parts))
+                # Write a batch, and leave the processor to others for a while.
+                writing = self._apply(partition, boundary, parts)
+                clock = asyncio.get_running_loop().time
+                began = clock()
+                await writing
+                while self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+                    await asyncio.sleep(LAG_POLL_INTERVAL_S)
+                if self._ctx.foreground.is_expected:
+                    await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
         finishing = self._keep(partition).finish
         await self._apply(partition, boundary, _once(partial(finishing, memory_id, uri, text)))
-
-    async def _in_background(self, writing: Coroutine[Any, Any, None]) -> None:
-        """Write a batch, and leave the processor to others for a while."""
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        await writing
-        while self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
-            await asyncio.sleep(LAG_POLL_INTERVAL_S)
-        if self._ctx.foreground.is_expected:
-            await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
 
     async def _text_of(self, boundary: str, resource: Resource) -> FileText:
         """Return the text of a file. Raises ReadFailed."""

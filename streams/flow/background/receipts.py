@@ -8,7 +8,7 @@ all of it was looked at, and says so in the end.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -84,7 +84,14 @@ class CheckReceipts:
     async def look(self, partition: int) -> None:
         """Look for what the receipts of a partition are about. Raises Unavailable."""
         if self._is_due("old", partition):
-            await self._drop_old(partition)
+            before = self._ctx.clock.now() - KEPT
+            old = [
+                key
+                for key in self._table.keys(partition, ERASED)
+                if (at := self._table.get(partition, key).at) is None or at < before
+            ]
+            if old:
+                await self._write(partition, partial(self._delete, partition, old))
         until: dict[str, int] | None = None
         is_log_time = None
         for key in self._table.keys(partition, HIDDEN):
@@ -154,24 +161,11 @@ class CheckReceipts:
                 wanted.append(memory_id)
             elif row.turns_before is None or memory.source < row.turns_before:
                 return True
-        return await self._has_vectors(partition, wanted)
-
-    async def _has_vectors(self, partition: int, memory_ids: Sequence[str]) -> bool:
         index = self._vectors.at(partition)
-        for name, fingerprint in (await index.spaces()).items() if memory_ids else ():
-            if await index.hashes(VectorSpace.held_by(name, fingerprint), memory_ids):
+        for name, fingerprint in (await index.spaces()).items() if wanted else ():
+            if await index.hashes(VectorSpace.held_by(name, fingerprint), wanted):
                 return True
         return False
-
-    async def _drop_old(self, partition: int) -> None:
-        before = self._ctx.clock.now() - KEPT
-        old = [
-            key
-            for key in self._table.keys(partition, ERASED)
-            if (at := self._table.get(partition, key).at) is None or at < before
-        ]
-        if old:
-            await self._write(partition, partial(self._delete, partition, old))
 
     def _delete(self, partition: int, keys: Collection[str]) -> None:
         for key in keys:

@@ -94,16 +94,15 @@ class Reembedding:
             self._wake.clear()
             while self._due:
                 self._comparing = {partition := self._due.pop()}
-                await self._reconcile(partition)
+                try:
+                    if requested := await self.reconcile(partition):
+                        log.info("re-embedding memories", partition=partition, memories=requested)
+                except (KeyError, Unavailable) as problem:
+                    # The partition has left, or its lexical index can't be read: the next assignment compares again.
+                    log.warning(
+                        "comparing records with the vector index failed", partition=partition, problem=repr(problem)
+                    )
                 self._comparing = set()
-
-    async def _reconcile(self, partition: int) -> None:
-        try:
-            if requested := await self.reconcile(partition):
-                log.info("re-embedding memories", partition=partition, memories=requested)
-        except (KeyError, Unavailable) as problem:
-            # The partition has left, or its lexical index can't be read: the next assignment compares again.
-            log.warning("comparing records with the vector index failed", partition=partition, problem=repr(problem))
 
     async def reconcile(self, partition: int) -> int:
         """Request every missing or outdated vector of a partition; return their number."""
@@ -115,7 +114,12 @@ class Reembedding:
             due = [memory for memory in self._records(partition, ids) if memory.visibility.searchable]
             requested += await self._request(due)
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
-            due = [memory for memory in self._records(partition, ids) if self._may_embed(memory, partition)]
+            # A memory waits for a model that is loaded now; in-flight ones are left alone.
+            due = [
+                memory
+                for memory in self._records(partition, ids)
+                if awaits_model(memory) and self._spaces_at(partition).digest(memory) is not None
+            ]
             requested += await self._request_unkept(due, partition)
         suspect = await self._suspect(partition)
         outdated: list[int] = []
@@ -169,10 +173,6 @@ class Reembedding:
             await self._report("kept", place, found)
             kept += found
         return {memory.memory_id for memory in kept}
-
-    def _may_embed(self, memory: Memory, partition: int) -> bool:
-        """True if a memory waits for a model that is loaded now; in-flight ones are left alone."""
-        return awaits_model(memory) and self._spaces_at(partition).digest(memory) is not None
 
     async def _suspect(self, partition: int) -> set[VectorLocation]:
         """Return the locations in which points must be compared one by one.

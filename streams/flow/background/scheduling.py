@@ -53,29 +53,23 @@ class ConsolidationScheduler:
 
     async def look(self) -> None:
         """Trigger due scopes, each when the previous run is over."""
-        for turns in await self._by_scope():
-            partition = partition_of(turns.boundary.encode(), self._ctx.partitions)
-            runs = self._ctx.consolidations.get(partition, turns.scope)
-            if is_consolidation_due(turns, runs, self._ctx.clock.now(), self._every):
-                value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
-                out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value, AS_OPERATOR)
-                await (await self._ctx.publisher.send(out))
-                await self._until_over(partition, turns)
-
-    async def _by_scope(self) -> list[ScopeTurns]:
         scopes: defaultdict[tuple[tuple[str, str], ...], ScopeTurns] = defaultdict(ScopeTurns)
         for number, memory in enumerate(self._ctx.stores.memories.all()):
             if memory.origin == "said" and memory.superseded_by is None:
                 scopes[tuple(sorted(memory.scope.items()))].add(memory)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return list(scopes.values())
-
-    async def _until_over(self, partition: int, turns: ScopeTurns) -> None:
-        loop = asyncio.get_running_loop()
-        wait_until = loop.time() + MAX_RUN_WAIT_S
-        while loop.time() < wait_until and not self._is_over(partition, turns):  # noqa: ASYNC110 - no event tells
-            await asyncio.sleep(RUN_END_POLL_INTERVAL_S)
+        for turns in list(scopes.values()):
+            partition = partition_of(turns.boundary.encode(), self._ctx.partitions)
+            runs = self._ctx.consolidations.get(partition, turns.scope)
+            if is_consolidation_due(turns, runs, self._ctx.clock.now(), self._every):
+                value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
+                out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value, AS_OPERATOR)
+                await (await self._ctx.publisher.send(out))
+                loop = asyncio.get_running_loop()
+                wait_until = loop.time() + MAX_RUN_WAIT_S
+                while loop.time() < wait_until and not self._is_over(partition, turns):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(RUN_END_POLL_INTERVAL_S)
 
     def _is_over(self, partition: int, turns: ScopeTurns) -> bool:
         runs = self._ctx.consolidations.get(partition, turns.scope).runs

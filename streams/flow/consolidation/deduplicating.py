@@ -10,7 +10,6 @@ from agents.rules.consolidation.dedup import DedupEntry
 from agents.rules.intentions.transitions import visible_intention
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import Difference, ItemsMerged, Operation
-from schemas.state.intention import Intention
 from schemas.state.memories import CategoryAssignment
 from streams.backoff import until_available
 from streams.batching import batches
@@ -31,13 +30,23 @@ class Deduplication:
         self._evolve, self._progress = evolve, progress
         self._run = progress.run
         self._merged: dict[str, str] = {}
-        self._intention = self._visible_intention()
+        # The visible intention before any merge.
+        ctx, partition = self._progress.ctx, self._run.partition
+        self._intention = visible_intention(
+            ctx.stores.intentions.get(partition, self._run.scope), bound(ctx.stores.memories.get, partition)
+        )
 
     async def deduplicate(self, modes: Sequence[str]) -> None:
         """Merge duplicate items of each mode, lower the stability of old ones, and report merged intentions."""
         for mode in modes:
             await self._deduplicate_mode(mode)
-        self._report_merged_entries()
+        # Report the intention entries of merged items, each with the text of the current item.
+        for part, entry in self._intention.entries():
+            into = self._merged.get(entry.item_id or "")
+            item = self._evolve.item(into) if into else None
+            if item is not None:
+                texts = {"before": entry.text[:MAX_DIFF_CHARS], "after": item.text[:MAX_DIFF_CHARS]}
+                self._progress.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
 
     async def _deduplicate_mode(self, mode: str) -> None:
         entries: list[DedupEntry] = []
@@ -53,22 +62,6 @@ class Deduplication:
         self._progress.count(mode, merged=await self._publish(merges))
         unmerged = [item for item in decayed if item.memory_id not in merged]
         self._progress.count(mode, decayed=await self._publish(unmerged))
-
-    def _report_merged_entries(self) -> None:
-        """Report the intention entries of merged items, each with the text of the current item."""
-        for part, entry in self._intention.entries():
-            into = self._merged.get(entry.item_id or "")
-            item = self._evolve.item(into) if into else None
-            if item is not None:
-                texts = {"before": entry.text[:MAX_DIFF_CHARS], "after": item.text[:MAX_DIFF_CHARS]}
-                self._progress.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
-
-    def _visible_intention(self) -> Intention:
-        """Return the visible intention before any merge."""
-        ctx, partition = self._progress.ctx, self._run.partition
-        return visible_intention(
-            ctx.stores.intentions.get(partition, self._run.scope), bound(ctx.stores.memories.get, partition)
-        )
 
     async def refresh_categories(self, categorize: Categorize) -> None:
         """Reassign items to the categories that they match now, and refresh due summaries."""

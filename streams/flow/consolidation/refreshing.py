@@ -28,10 +28,30 @@ async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh:
 
     A run that had ended reports what it did, and asks for nothing more.
     """
-    job, partition = _job_of(progress), progress.run.partition
+    # The job by which the turns of this run are noted; a recreated topic numbers its runs anew.
+    run = progress.run
+    job, partition = (
+        Job(
+            scope=run.trigger.scope,
+            job_id=f"consolidate-{run.run}-{milliseconds_of(run.at)}",
+            kind="refresh",
+            mode=run.trigger.mode,
+            all_projects=False,
+            started_at=run.at,
+        ),
+        progress.run.partition,
+    )
     is_over = _nothing_more if progress.run.has_ended else progress.planning_deadline()
     async with progress.not_counting(refreshes.lock(job)):
-        running = refreshes.prepare(refresh, job, progress.tally, partition, _limits(progress, refresh), is_over)
+        limits = refresh.run_limits
+        running = refreshes.prepare(
+            refresh,
+            job,
+            progress.tally,
+            partition,
+            RefreshLimits(limits.calls, min(limits.tokens, progress.tokens_left)),
+            is_over,
+        )
         if not await running.run_to_end():
             return
         diff = running.diff()
@@ -45,24 +65,6 @@ async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh:
 def _nothing_more() -> bool:
     """Ask for no turn."""
     return True
-
-
-def _job_of(progress: RunProgress) -> Job:
-    """Return the job by which the turns of this run are noted; a recreated topic numbers its runs anew."""
-    run = progress.run
-    return Job(
-        scope=run.trigger.scope,
-        job_id=f"consolidate-{run.run}-{milliseconds_of(run.at)}",
-        kind="refresh",
-        mode=run.trigger.mode,
-        all_projects=False,
-        started_at=run.at,
-    )
-
-
-def _limits(progress: RunProgress, refresh: Refresh) -> RefreshLimits:
-    limits = refresh.run_limits
-    return RefreshLimits(limits.calls, min(limits.tokens, progress.tokens_left))
 
 
 def _is_written(refresh: Refresh, diff: ItemDiff) -> bool:

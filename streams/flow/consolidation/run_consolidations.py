@@ -18,7 +18,7 @@ from agents.ports.jobs import ConsolidationRun
 from agents.ports.pipelines import State
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job
-from schemas.internal.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
+from schemas.internal.consolidation import ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.moments import moment_of
@@ -92,7 +92,9 @@ class RunConsolidations:
         done = progress.done()
         await active.run({"evolve.emit_diff": lambda _: progress.publish([done])}, state)
         warnings = (ReplyWarning("unfinished", progress.unfinished),) if progress.unfinished else ()
-        return HandlerResult(SuccessReply(_reply_body(done), warnings), pending_writes=self._end_run(progress))
+        shown = {"run", "created", "superseded", "modes", "refreshed", "diff"}
+        body: dict[str, object] = done.model_dump(mode="json", include=shown)
+        return HandlerResult(SuccessReply(body, warnings), pending_writes=self._end_run(progress))
 
     async def _carry_out(
         self, progress: RunProgress, modes: Sequence[str], consolidate: Consolidate, state: State
@@ -168,9 +170,3 @@ class RunConsolidations:
         )
         runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.pending_writes()
-
-
-def _reply_body(done: Consolidated) -> dict[str, object]:
-    shown = {"run", "created", "superseded", "modes", "refreshed", "diff"}
-    body: dict[str, object] = done.model_dump(mode="json", include=shown)
-    return body

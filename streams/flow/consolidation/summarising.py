@@ -7,7 +7,6 @@ import numpy as np
 
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.pipelines import State
-from agents.rules.clustering.clustering import StopCondition
 from agents.rules.consolidation.distillation import Source, TurnCluster
 from schemas.internal.consolidation import Difference
 from schemas.models.vectors import Matrix
@@ -52,7 +51,12 @@ class ModeDistillation:
         self._progress.count(self._mode, turns=len(sources))
         digest = await self._digest(sources)
         is_late = self._progress.planning_deadline()
-        found = await self._cluster(sources, vectors, digest, is_late)
+        # Cluster off the event loop: fifty thousand turns take ten seconds and more.
+        runs = self._progress.ctx.consolidations.get(self._run.partition, self._run.scope)
+        if runs.has_looked_at(self._mode, digest):
+            found = []
+        else:
+            found = await asyncio.to_thread(self._consolidate.limits.clusters, sources, vectors, is_late)
         self._progress.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
             if not self._progress.is_assigned():
@@ -68,15 +72,6 @@ class ModeDistillation:
         taken = {source.memory_id for cluster in found for source in cluster.sources}
         left = [source for source in sources if source.memory_id not in taken]
         self._progress.left[self._mode] = await self._digest(left)
-
-    async def _cluster(
-        self, sources: Sequence[Source], vectors: Matrix, digest: str, stop: StopCondition
-    ) -> list[TurnCluster]:
-        """Cluster off the event loop: fifty thousand turns take ten seconds and more."""
-        runs = self._progress.ctx.consolidations.get(self._run.partition, self._run.scope)
-        if runs.has_looked_at(self._mode, digest):
-            return []
-        return await asyncio.to_thread(self._consolidate.limits.clusters, sources, vectors, stop)
 
     async def _digest(self, sources: Sequence[Source]) -> str:
         """Digest off the event loop, too: many turns take longer than a question may wait."""

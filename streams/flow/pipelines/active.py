@@ -20,7 +20,7 @@ from agents.ports import run_timer
 from agents.ports.models import LanguageModel
 from agents.ports.pipelines import BuiltInStep, InstalledSteps, State, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, steps_not_to_skip
-from agents.rules.pipelines.contract import CustomStepConfig, StepContract, refuse
+from agents.rules.pipelines.contract import CustomStepConfig, refuse
 from agents.rules.pipelines.validation import contract_of, read_config
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Revision, Topology
@@ -63,7 +63,14 @@ class RevisionPipelines:
         }
         self._custom: dict[str, list[RunnableStep]] = {}
         for place, step in custom_steps(revision.topology):
-            self._custom.setdefault(place, []).append(self._constructed(step))
+            contract, config = self._installed.contract(step), self._configs[step.step_id]
+            assert isinstance(config, CustomStepConfig)
+            has_model = "language_model" in contract.capabilities
+            model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
+            search = self._access.search if "vector_search" in contract.capabilities else None
+            remember = self._access.remember if "writes" in contract.capabilities else None
+            call = self._installed.build(step, config, StepPorts(model, search, remember))
+            self._custom.setdefault(place, []).append(RunnableStep(step, contract, config, call))
 
     def is_on(self, step_id: str) -> bool:
         return step_id in self._on
@@ -91,7 +98,8 @@ class RevisionPipelines:
         other_model = {
             step
             for step, contract in BUILT_IN.items()
-            if _may_ask_model(contract) and (step not in built_in or _profile(step, running) != _profile(step, wanted))
+            if ("language_model" in contract.capabilities or "profile" in contract.config.model_fields)
+            and (step not in built_in or _profile(step, running) != _profile(step, wanted))
         }
         there = [*custom_steps(wanted)]
         kept = {
@@ -142,20 +150,6 @@ class RevisionPipelines:
     def custom_steps(self, place: str) -> Sequence[PlacedStep]:
         """Return the custom steps of a place, with classes and configurations."""
         return [custom_step.placed for custom_step in self._custom.get(place, ())]
-
-    def _constructed(self, step: PlacedStep) -> RunnableStep:
-        contract, config = self._installed.contract(step), self._configs[step.step_id]
-        assert isinstance(config, CustomStepConfig)
-        has_model = "language_model" in contract.capabilities
-        model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
-        search = self._access.search if "vector_search" in contract.capabilities else None
-        remember = self._access.remember if "writes" in contract.capabilities else None
-        call = self._installed.build(step, config, StepPorts(model, search, remember))
-        return RunnableStep(step, contract, config, call)
-
-
-def _may_ask_model(contract: StepContract) -> bool:
-    return "language_model" in contract.capabilities or "profile" in contract.config.model_fields
 
 
 def _profile(step_id: str, topology: Topology) -> object:

@@ -181,7 +181,16 @@ class RunnableStep:
             # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
             # exceptions may have texts of memories: the log of the worker names the step and the kind.
             log.warning("custom step failed", step=self.contract.step_id, problem=type(problem).__name__)
-            state.setdefault("warnings", []).append(self._warning_of(problem, produces))
+            # The warning about a step that is skipped. Raises Rejected for one that must not be.
+            if isinstance(problem, TimeoutError):
+                reason = f"it did not end within {self.config.timeout_s} s"
+            else:
+                # What a product has wrong is ours to say; other messages may have texts of memories.
+                reason = str(problem) if isinstance(problem, WrongProduct) else type(problem).__name__
+            message = f"step {self.contract.step_id} failed: {reason}"
+            if on_failure_of(self.config, produces) == "reject":
+                raise Rejected("internal", message) from problem
+            state.setdefault("warnings", []).append(ReplyWarning("step_failed", message))
         finally:
             about.has_ended = True
             _under_way.reset(token)
@@ -204,18 +213,6 @@ class RunnableStep:
             if inspect.iscoroutinefunction(self.call) or inspect.iscoroutinefunction(type(self.call).__call__):
                 return await self.call(**given)
             return await asyncio.to_thread(self.call, **given)
-
-    def _warning_of(self, problem: BaseException, produces: str) -> ReplyWarning:
-        """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
-        if isinstance(problem, TimeoutError):
-            reason = f"it did not end within {self.config.timeout_s} s"
-        else:
-            # What a product has wrong is ours to say; other messages may have texts of memories.
-            reason = str(problem) if isinstance(problem, WrongProduct) else type(problem).__name__
-        message = f"step {self.contract.step_id} failed: {reason}"
-        if on_failure_of(self.config, produces) == "reject":
-            raise Rejected("internal", message) from problem
-        return ReplyWarning("step_failed", message)
 
 
 def _about(state: State, step_id: str, *, asks_model: bool) -> StepUnderWay:

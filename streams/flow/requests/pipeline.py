@@ -56,21 +56,18 @@ class RequestPipeline:
                     run.failed("expired")
                     return no_writes()
                 address, options = None, ReplyOptions()
-            return await self._admitted(record, options, run)
+            with run.receiving():
+                message = await self._admission.message(record)
+                if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
+                    self._meters.moved(record.topic)
+                    return await self._replies.publisher.send(relocated)
+                run.note_message(message)
+                message = self._admission.authorised(message, record)
+            if self._channel.is_concurrent(message):
+                return self._run_to_end(message, record, options, run)
+            return await self._handle(message, record, options, run)
         except Rejected as error:
             return await self._refuse(record, address, error, run)
-
-    async def _admitted(self, record: Record, options: ReplyOptions, run: RunNotes) -> Awaitable[object]:
-        with run.receiving():
-            message = await self._admission.message(record)
-            if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
-                self._meters.moved(record.topic)
-                return await self._replies.publisher.send(relocated)
-            run.note_message(message)
-            message = self._admission.authorised(message, record)
-        if self._channel.is_concurrent(message):
-            return self._run_to_end(message, record, options, run)
-        return await self._handle(message, record, options, run)
 
     async def _run_to_end(self, message: Any, record: Record, options: ReplyOptions, run: RunNotes) -> None:
         with run.timer:

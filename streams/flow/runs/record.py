@@ -124,11 +124,42 @@ def _ms(seconds: float) -> float:
 def short_input(message: Any, *, texts: bool) -> Short:
     """Return what was asked, without what is not set."""
     if isinstance(message, Turn):
-        return _given(_turn(message))
+        return _given(
+            {
+                "conversation_id": message.conversation_id[:MAX_ID_CHARS],
+                "turn_id": message.turn_id,
+                "role": message.role,
+                "mode": _names(message.mode),
+                "resources": len(message.resources) or None,
+                # Never its text, which custom steps may change before it is stored: the memory has what is left of it.
+                "content_chars": len(message.content),
+            }
+        )
     if isinstance(message, RetrieveRequest):
-        return _given(_question(message) | _text("query", message.query, texts=texts))
+        return _given(
+            {
+                "mode": _names(message.mode),
+                "conversation_id": message.conversation_id and message.conversation_id[:MAX_ID_CHARS],
+                "top_k": message.top_k,
+                "depth": message.depth,
+                "rerank": message.rerank,
+                "read_after": message.read_after,
+            }
+            | _text("query", message.query, texts=texts)
+        )
     if isinstance(message, AssembleRequest):
-        return _given(_context(message) | _text("query", message.query, texts=texts))
+        return _given(
+            {
+                "mode": _names(message.mode),
+                "conversation_id": message.conversation_id and message.conversation_id[:MAX_ID_CHARS],
+                "budget_tokens": message.budget_tokens,
+                "format": message.format,
+                "interaction_mode": message.interaction_mode,
+                "pins": len(message.pins) or None,
+                "read_after": message.read_after,
+            }
+            | _text("query", message.query, texts=texts)
+        )
     if isinstance(message, ConsolidationTrigger):
         return _given({"mode": _names(message.mode)})
     return {}
@@ -168,41 +199,6 @@ def short_scope(message: Any) -> Short:
     scope = message.scope
     fields = scope.fields() if hasattr(scope, "fields") else scope.model_dump()
     return {name: _selected(value) for name, value in fields.items()}
-
-
-def _turn(turn: Turn) -> Short:
-    return {
-        "conversation_id": turn.conversation_id[:MAX_ID_CHARS],
-        "turn_id": turn.turn_id,
-        "role": turn.role,
-        "mode": _names(turn.mode),
-        "resources": len(turn.resources) or None,
-        # Never its text, which custom steps may change before it is stored: the memory has what is left of it.
-        "content_chars": len(turn.content),
-    }
-
-
-def _question(request: RetrieveRequest) -> Short:
-    return {
-        "mode": _names(request.mode),
-        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
-        "top_k": request.top_k,
-        "depth": request.depth,
-        "rerank": request.rerank,
-        "read_after": request.read_after,
-    }
-
-
-def _context(request: AssembleRequest) -> Short:
-    return {
-        "mode": _names(request.mode),
-        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
-        "budget_tokens": request.budget_tokens,
-        "format": request.format,
-        "interaction_mode": request.interaction_mode,
-        "pins": len(request.pins) or None,
-        "read_after": request.read_after,
-    }
 
 
 def _consolidation(body: Mapping[str, Any]) -> Short:

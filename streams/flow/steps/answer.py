@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from itertools import starmap
 from time import perf_counter
@@ -156,9 +155,19 @@ class AnswerQuery:
     ) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, Command):
-            return await self._show(request, record, options)
+            # Answer a command that only reads. Writes that were answered before it was sent are applied already.
+            async with self._command_turns.turn(request.scope.boundary):
+                if options.is_expired(self._own_writes.clock):
+                    self._meters.expired(record.topic)
+                    return HandlerResult(None)
+                shown = await self._dispatch_at(record.partition).handle(request, record.offset)
+            # Writes of the stores are not its own, but those of the command that runs beside it.
+            return HandlerResult(SuccessReply(shown.result, warn_of_unknown(unknown_arguments(request))))
         if not isinstance(request, MapRequest) and request.as_of is not None:
-            self._check_past(request.as_of, record)
+            # Raise Rejected for a time that lies ahead, by the clocks of the sender and of the worker.
+            now_ms = milliseconds_of(self._own_writes.clock.now())
+            if milliseconds_of(request.as_of) > max(now_ms, record.timestamp_ms):
+                raise Rejected("invalid_value", "this time lies ahead: nothing is known of it", "as_of")
         if isinstance(request, AnswerRequest):
             answer = self._answer_at(record.partition)
             answer.check(request)
@@ -175,12 +184,6 @@ class AnswerQuery:
             reply = self._reply(self._draw_map_at(record.partition).answer, request, record, options)
         return await self._unless_expired(reply, record)
 
-    def _check_past(self, as_of: datetime, record: Record) -> None:
-        """Raise Rejected for a time that lies ahead, by the clocks of the sender and of the worker."""
-        now_ms = milliseconds_of(self._own_writes.clock.now())
-        if milliseconds_of(as_of) > max(now_ms, record.timestamp_ms):
-            raise Rejected("invalid_value", "this time lies ahead: nothing is known of it", "as_of")
-
     async def context(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and assemble a context."""
         reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
@@ -196,16 +199,6 @@ class AnswerQuery:
         except Expired:
             self._meters.expired(record.topic)
             return HandlerResult(None)
-
-    async def _show(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
-        """Answer a command that only reads. Writes that were answered before it was sent are applied already."""
-        async with self._command_turns.turn(command.scope.boundary):
-            if options.is_expired(self._own_writes.clock):
-                self._meters.expired(record.topic)
-                return HandlerResult(None)
-            shown = await self._dispatch_at(record.partition).handle(command, record.offset)
-        # Writes of the stores are not its own, but those of the command that runs beside it.
-        return HandlerResult(SuccessReply(shown.result, warn_of_unknown(unknown_arguments(command))))
 
     async def _hits(
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions

@@ -123,10 +123,26 @@ class ApplyChanges:
     async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Apply the change."""
         if change.action == "preview":
+            # How many memories would be forgotten, and some of them.
+            dated = self._dated(change, record.partition, await self._caught_up(change, record.partition))
+            count, examples = 0, list[Memory]()
+            for place, memory in enumerate(self._remember_at(record.partition).preview(dated)):
+                if memory is not None:
+                    count += 1
+                    examples += [memory] if len(examples) < MAX_EXAMPLES else []
+                if place % CHANGE_BATCH_SIZE == 0:
+                    await asyncio.sleep(0)
             return HandlerResult(
-                SuccessReply(await self._preview(change, record.partition), warn_of_unknown(change.unknown_arguments))
+                SuccessReply(
+                    {"would_forget": count, "examples": [build_example(memory) for memory in examples]},
+                    warn_of_unknown(change.unknown_arguments),
+                )
             )
-        is_only_answered = self._is_done(record) and not change.ids
+        # A record is redelivered; earlier redelivered records may have set back the applied offset.
+        applied = self._commit.applied(record.partition, record.topic)
+        until = self._redelivered_until
+        until[record.partition] = max(until.get(record.partition, 0), applied)
+        is_only_answered = record.offset < until[record.partition] and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
         receipt = await self._receipt(change, record.partition)
         await self._commit.commit([record.partition], is_hurried=True)
@@ -134,7 +150,12 @@ class ApplyChanges:
         await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
         writes = after.clear_answers(change, record.partition)
-        result = _result(change, tally)
+        # The command's answer: its own result, the memory, or the number of memories.
+        if change.result is None:
+            result = {} if tally.last is None else build_memory_view(tally.last)
+        else:
+            counted = {"forget": "forgotten", "move": "moved", "filter": "changed"}.get(change.action, "")
+            result = change.result | ({counted: tally.count} if counted in change.result else {})
         told = [*after.tombstones(change, record.partition)]
         if receipt is not None:
             shown = receipt.model_dump(mode="json", exclude=NOT_IN_RESULTS)
@@ -152,25 +173,6 @@ class ApplyChanges:
         finally:
             # Awaited by the commit.
             writing.finish([])
-
-    async def _preview(self, change: Change, partition: int) -> dict[str, object]:
-        """Return how many memories would be forgotten, and some of them."""
-        dated = self._dated(change, partition, await self._caught_up(change, partition))
-        count, examples = 0, list[Memory]()
-        for place, memory in enumerate(self._remember_at(partition).preview(dated)):
-            if memory is not None:
-                count += 1
-                examples += [memory] if len(examples) < MAX_EXAMPLES else []
-            if place % CHANGE_BATCH_SIZE == 0:
-                await asyncio.sleep(0)
-        return {"would_forget": count, "examples": [build_example(memory) for memory in examples]}
-
-    def _is_done(self, record: Record) -> bool:
-        """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""
-        applied = self._commit.applied(record.partition, record.topic)
-        until = self._redelivered_until
-        until[record.partition] = max(until.get(record.partition, 0), applied)
-        return record.offset < until[record.partition]
 
     async def _apply(self, change: Change, partition: int) -> ChangeTally:
         """Apply the change in batches; other records are handled in between."""
@@ -216,11 +218,3 @@ class ApplyChanges:
         await self._commit.commit([partition], is_hurried=True)
         await finishing
         return taken > 0
-
-
-def _result(change: Change, tally: ChangeTally) -> dict[str, object]:
-    """Return the command's answer: its own result, the memory, or the number of memories."""
-    if change.result is None:
-        return {} if tally.last is None else build_memory_view(tally.last)
-    counted = {"forget": "forgotten", "move": "moved", "filter": "changed"}.get(change.action, "")
-    return change.result | ({counted: tally.count} if counted in change.result else {})

@@ -133,7 +133,11 @@ class EmbedRemembered:
     async def _encode(self, event: RememberedEvent, partition: int) -> EmbeddedMemory:
         if isinstance(event, Forgotten | Released) or not event.memory.visibility.searchable:
             return EmbeddedMemory(await self._encoded(event, partition), partition)
-        part = self._part_of(event.memory)
+        # Begin the part of a turn's run, if that is recorded.
+        is_recorded = (
+            self._runs is not None and event.memory.origin == "said" and self._runs.is_sampled(event.memory.memory_id)
+        )
+        part = PartUnderWay() if is_recorded else None
         understand = self._understand_at(partition)
         state: State = {}
 
@@ -148,11 +152,6 @@ class EmbedRemembered:
 
     def _encoded(self, event: RememberedEvent, partition: int) -> Awaitable[EncodedMemory]:
         return until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
-
-    def _part_of(self, memory: Memory) -> PartUnderWay | None:
-        """Begin the part of a turn's run, if that is recorded."""
-        is_recorded = self._runs is not None and memory.origin == "said" and self._runs.is_sampled(memory.memory_id)
-        return PartUnderWay() if is_recorded else None
 
     def _record(self, memories: Sequence[EmbeddedMemory], began: float) -> None:
         """Record the parts of a written batch, which began to be written at a time of `time.perf_counter`."""

@@ -145,7 +145,9 @@ class RunJobs:
                 await self._files.retry(job, partition, tally)
             if job.kind == "reconcile":
                 await self._files.remove_orphans(job, partition, tally)
-            return _summary(tally)
+            # The answer of a job.
+            counted = {name: number for name, number in asdict(tally).items() if name != "job"}
+            return {"job_id": tally.job.job_id, **counted}
 
     def _record_backfill(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):
@@ -230,12 +232,6 @@ class JobRun:
 
     def _is_assigned(self) -> bool:
         return self._ctx.is_assigned(self._partition)
-
-
-def _summary(tally: JobProgress) -> dict[str, Any]:
-    """Return the answer of a job."""
-    counted = {name: number for name, number in asdict(tally).items() if name != "job"}
-    return {"job_id": tally.job.job_id, **counted}
 
 
 async def run_comparison(

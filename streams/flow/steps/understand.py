@@ -1,7 +1,6 @@
 """Have a language model understand a turn: its answer after custom steps, as a part of the turn's run."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from agents.ports.pipelines import ActivePipelines, State
 from agents.understanding.understand import UNDERSTAND
@@ -41,18 +40,14 @@ async def understood_turn(
         if "event" not in state:
             return None
         event: Understood = state["event"].model_copy(update={"found": state["understanding"]})
-        part.outcome = _outcome(event, job_id)
+        # What a model has answered in short: no texts.
+        found = event.found
+        part.outcome = {
+            "profile": event.profile,
+            "prompt": event.prompt,
+            "interaction_mode": None if event.interaction is None else event.interaction.mode,
+            "items": 0 if found is None else len(found.items),
+            "categories": 0 if found is None else len(found.categories),
+            **({} if job_id is None else {"job_id": job_id}),
+        }
     return event
-
-
-def _outcome(event: Understood, job_id: str | None) -> dict[str, Any]:
-    """Return what a model has answered in short: no texts."""
-    found = event.found
-    return {
-        "profile": event.profile,
-        "prompt": event.prompt,
-        "interaction_mode": None if event.interaction is None else event.interaction.mode,
-        "items": 0 if found is None else len(found.items),
-        "categories": 0 if found is None else len(found.categories),
-        **({} if job_id is None else {"job_id": job_id}),
-    }
