@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 from dotenv import dotenv_values
@@ -46,15 +46,11 @@ def main() -> None:
         sys.stderr.write(f"{end.code}\n")
         code = os.EX_CONFIG
     except BrokenPipeError:
-        _end_with_reader()
+        # End as other programs do when the reader of their output has ended, such as `head`.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+        os._exit(1)  # pragma: no cover
     sys.exit(code)
-
-
-def _end_with_reader() -> NoReturn:
-    """End as other programs do when the reader of their output has ended, such as `head`."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGPIPE)
-    os._exit(1)  # pragma: no cover
 
 
 AT_BROKER = "MODESTREAM_BROKER names the broker (kafka://127.0.0.1:9092 without it)."

@@ -39,7 +39,10 @@ def read_settings(kind: type[SettingsT]) -> SettingsT:
     except ValidationError as problem:
         invalid = [(".".join(map(str, each["loc"])), each["msg"]) for each in problem.errors(include_input=False)]
     except SettingsError as problem:
-        sys.exit(_not_json(problem))
+        # The line of a setting that is no JSON; the library names its field in quotation marks.
+        field = re.search(r'field "(\w+)"', str(problem))
+        reason = f"it is not JSON: {problem.__cause__}"
+        sys.exit(_invalid(field[1], reason) if field else f"settings: {problem}: {reason}")
     sys.exit("\n".join(_invalid(name, message.removeprefix("Value error, ")) for name, message in invalid))
 
 
@@ -62,16 +65,14 @@ def unknown_names(
     if variables is None:
         variables = {**dotenv_values(".env"), **os.environ}
     names = {name.upper() for kind in kinds for name in kind.model_fields}
-    given = {name.upper().removeprefix(PREFIX): value for name, value in variables.items() if _is_ours(name)}
+    given = {
+        name.upper().removeprefix(PREFIX): value for name, value in variables.items() if name.upper().startswith(PREFIX)
+    }
     return [
         _unknown(name, names)
         for name in sorted(given.keys() - names - OF_CALLERS)
         if not name.startswith(passed_over) and not _is_service_link(name, given[name] or "")
     ]
-
-
-def _is_ours(variable: str) -> bool:
-    return variable.upper().startswith(PREFIX)
 
 
 def _is_service_link(name: str, value: str) -> bool:
@@ -89,10 +90,3 @@ def _invalid(name: str, message: str) -> str:
     """Return the line of a setting; a message about several settings begins with the name of one."""
     field, dot, rest = name.partition(".")
     return f"setting {PREFIX}{field.upper()}{dot}{rest}: {message}" if name else f"setting {PREFIX}{message}"
-
-
-def _not_json(problem: SettingsError) -> str:
-    """Return the line of a setting that is no JSON; the library names its field in quotation marks."""
-    field = re.search(r'field "(\w+)"', str(problem))
-    reason = f"it is not JSON: {problem.__cause__}"
-    return _invalid(field[1], reason) if field else f"settings: {problem}: {reason}"

@@ -26,7 +26,10 @@ OnDamage = Callable[[], None]
 def set_aside(path: Path, reason: BaseException, beside: Sequence[str] = ()) -> None:
     """Rename a damaged store; delete the copy that was set aside before, and files with the suffixes `beside`."""
     for earlier in path.parent.glob(f"{path.name}{MARK}*"):
-        _delete(earlier)
+        if earlier.is_dir():
+            shutil.rmtree(earlier)
+        else:
+            earlier.unlink(missing_ok=True)
     if path.exists():
         path.replace(path.with_name(f"{path.name}{MARK}{int(time.time())}"))
     for suffix in beside:
@@ -49,10 +52,3 @@ class StoresSetAside:
             self._known_until = now + LOOKUP_INTERVAL_S
             self._names = sorted(found.name for found in (self._directory / "partitions").rglob(f"*{MARK}*"))
         return self._names
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -124,7 +124,17 @@ def topic_config(topics: Topics, topic: str, kept_hours: Mapping[str, float] = K
     short_lived = (topics.retrieve, topics.replies)
     for name, hours in kept_hours.items():
         if topic == getattr(topics, name):
-            return _kept_config(round(hours * 3600 * 1000))
+            # Kafka's settings of records with a retention time of their own. Whole segments are deleted, so these are
+            # shorter than the retention.
+            kept_ms = round(hours * 3600 * 1000)
+            return {
+                **OWN_TIMESTAMPS,
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "retention.ms": str(kept_ms),
+                "segment.ms": str(max(kept_ms // SEGMENTS_KEPT, MIN_SEGMENT_MS)),
+                "max.message.bytes": str(MAX_OUTPUT_BYTES),
+            }
     return {
         # The timestamp of a question is one of the things by which it is known again.
         **({} if topic in inputs or topic == topics.asked else OWN_TIMESTAMPS),
@@ -138,21 +148,6 @@ def topic_config(topics: Topics, topic: str, kept_hours: Mapping[str, float] = K
 def topic_configs(topics: Topics, kept_hours: Mapping[str, float]) -> dict[str, dict[str, str]]:
     """Return Kafka's settings of all topics by name."""
     return {name: topic_config(topics, name, kept_hours) for name in topics.all()}
-
-
-def _kept_config(kept_ms: int) -> dict[str, str]:
-    """Return Kafka's settings of records with a retention time of their own.
-
-    Whole segments are deleted, so these are shorter than the retention.
-    """
-    return {
-        **OWN_TIMESTAMPS,
-        "cleanup.policy": "delete",
-        "compression.type": "producer",
-        "retention.ms": str(kept_ms),
-        "segment.ms": str(max(kept_ms // SEGMENTS_KEPT, MIN_SEGMENT_MS)),
-        "max.message.bytes": str(MAX_OUTPUT_BYTES),
-    }
 
 
 REPAIRED_SETTINGS = ("cleanup.policy", "max.compaction.lag.ms", "max.message.bytes", "message.timestamp.type")

@@ -26,7 +26,7 @@ from streams.flow.steps.answer_with_model import STREAM_HEADER
 from streams.observability.tracing import TRACEPARENT
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topic_config, topics_with_prefix
-from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect
+from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS
 
 BINDING_VERSION = "0.5.0"
 """The version of AsyncAPI's Kafka bindings."""
@@ -251,7 +251,16 @@ def request_headers(replies: str) -> Json:
         PRINCIPAL_HEADER: {"type": "string", "description": "The caller, for a deployment with an authorization file."},
     }
     for dialect in DIALECTS:
-        headers |= _dialect_headers(dialect, replies)
+        topic = {
+            "type": "string",
+            "maxLength": MAX_TOPIC_CHARS,
+            "pattern": "^" + re.escape(replies).replace(r"\-", "-") + r"(\.[A-Za-z0-9._-]+)?$",
+            "description": f"The topic of the reply: {replies}, or {replies}.<name>.",
+        }
+        decimal = {"type": "string", "pattern": "^[0-9]{1,20}$", "description": "The partition of the reply."}
+        bytes_ = {"type": "string", "description": "The partition of the reply, four bytes, big-endian."}
+        partition = decimal if dialect.partition_encoding == "decimal" else bytes_
+        headers |= {dialect.topic: topic, dialect.correlation: _CORRELATION, dialect.partition: partition}
     return {"type": "object", "properties": headers}
 
 
@@ -267,19 +276,6 @@ def dead_letter_headers() -> Json:
 
 
 _CORRELATION: Json = {"type": "string", "description": "Any bytes; returned unchanged under the same name."}
-
-
-def _dialect_headers(dialect: Dialect, replies: str) -> Json:
-    topic = {
-        "type": "string",
-        "maxLength": MAX_TOPIC_CHARS,
-        "pattern": "^" + re.escape(replies).replace(r"\-", "-") + r"(\.[A-Za-z0-9._-]+)?$",
-        "description": f"The topic of the reply: {replies}, or {replies}.<name>.",
-    }
-    decimal = {"type": "string", "pattern": "^[0-9]{1,20}$", "description": "The partition of the reply."}
-    bytes_ = {"type": "string", "description": "The partition of the reply, four bytes, big-endian."}
-    partition = decimal if dialect.partition_encoding == "decimal" else bytes_
-    return {dialect.topic: topic, dialect.correlation: _CORRELATION, dialect.partition: partition}
 
 
 def build_asyncapi(settings: Settings) -> Json:

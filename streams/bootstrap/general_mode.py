@@ -38,18 +38,17 @@ class GeneralMode:
             await records.write(GENERAL_EMBEDDER_KEY, chosen)
         if chosen is not None:
             embedder = self._described(chosen.embedder, f"the deployment's general embedder (see {SETTING})")
-            self._mode = general_by(embedder, self._former(chosen.former))
+            # The former embedder; even without its model it has vectors, which are to be rebuilt.
+            found = self._embedders.described(chosen.former)
+            self._mode = general_by(
+                embedder, FormerEmbedder(embedder=chosen.former, embedding_dim=0 if found is None else found.dim)
+            )
 
     def complete(self, declared: ModeDeclarations) -> ModeDeclarations:
         """Return the declarations with the deployment's `general`."""
         if self._mode is GENERAL_MODE:
             return declared
         return declared.model_copy(update={"general": self._mode})
-
-    def _former(self, name: str) -> FormerEmbedder:
-        """Return the former embedder; even without its model it has vectors, which are to be rebuilt."""
-        found = self._embedders.described(name)
-        return FormerEmbedder(embedder=name, embedding_dim=0 if found is None else found.dim)
 
     def _described(self, name: str, where: str) -> EmbedderDescription:
         found = self._embedders.described(name)

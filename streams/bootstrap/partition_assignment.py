@@ -55,7 +55,9 @@ class PartitionAssignment:
         """
         partitions = self._status.partitions()
         try:
-            await self._wait_for_general_model()
+            # Wait until the general model is loaded or missing; an earlier memory would be embedded later.
+            while self._embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
+                await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
             # A rebalance does not end this callback: files may be another process's by now.
             if self._have_left(partitions):
                 return
@@ -86,8 +88,3 @@ class PartitionAssignment:
         if left:
             log.info("partitions left while they were prepared", partitions=left)
         return bool(left)
-
-    async def _wait_for_general_model(self) -> None:
-        """Wait until the general model is loaded or missing; an earlier memory would be embedded later."""
-        while self._embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
-            await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)

@@ -7,7 +7,7 @@ several workers start first at once, with different settings, one worker's setti
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from schemas.failures import Rejected
 from schemas.internal.service import SERVICE_KEY, ServiceRecord, Successor
@@ -59,7 +59,15 @@ async def agree_on_service(own: ServiceRecord, records: DeploymentLog) -> Servic
 
     agreed = await agree(records, SERVICE_KEY, own, merge, read)
     if conflicts := agreed.conflicts(own):
-        _refuse(records.topic, agreed, own, conflicts)
+        reasons = [
+            REFUSALS[name].format(
+                deployment=f"the deployment of {records.topic}",
+                made=_text(getattr(agreed, name)),
+                own=_text(getattr(own, name)),
+            )
+            for name in conflicts
+        ]
+        sys.exit("\n".join([*reasons, MIGRATE]))
     return agreed
 
 
@@ -68,16 +76,6 @@ def refuse_replaced(topic: str, successor: Successor | None) -> None:
     if successor is not None and successor.state == "dropped":
         at = f" on {successor.broker}" if successor.broker else ""
         sys.exit(f"the deployment of {topic} was replaced: set MODESTREAM_TOPIC_PREFIX={successor.topic_prefix}{at}")
-
-
-def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:
-    reasons = [
-        REFUSALS[name].format(
-            deployment=f"the deployment of {topic}", made=_text(getattr(made, name)), own=_text(getattr(own, name))
-        )
-        for name in conflicts
-    ]
-    sys.exit("\n".join([*reasons, MIGRATE]))
 
 
 def _text(value: Any) -> str:

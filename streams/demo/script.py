@@ -81,10 +81,6 @@ def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[s
     for evidence in hit.evidence:
         if evidence in quotes:
             yield from _wrapped(f"{evidence.resource}: “{quotes[evidence]}”")
-    yield from _wrapped(_origin(hit))
-
-
-def _origin(hit: Hit) -> str:
     version = f", version {hit.version}" if hit.version > 1 else ""
     spans = [
         f"turn {span.turn_id}, characters {span.start} to {span.end}"
@@ -92,7 +88,7 @@ def _origin(hit: Hit) -> str:
         for span in hit.evidence
     ]
     where = f"mode {hit.mode}, project {hit.scope.get('project_id')}, conversation {hit.conversation_id}{version}"
-    return f"from {'; '.join(spans)} in {where}" if spans else f"from {where}"
+    yield from _wrapped(f"from {'; '.join(spans)} in {where}" if spans else f"from {where}")
 
 
 def _warnings(warnings: Sequence[Notice]) -> Iterator[str]:
@@ -234,24 +230,17 @@ async def ask_over_http(url: str, user_id: str, question: Json, timeout_s: float
 async def run_query(memory: MemoryClient, number: int, question: Json, print_line: PrintLine) -> Answer:
     """Run one query of the script and print its hits."""
     wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
-    for line in question_lines(number, question["query"], _limits(wanted)):
+    projects, mode, since = wanted["projects"], wanted.get("mode"), wanted.get("since")
+    limits = [
+        *([f"mode {mode}" if mode != "*" else "all modes"] if mode else []),
+        *([f"project {projects}"] if projects != "*" else []),
+        *([f"since {since[:10]}"] if since else []),
+    ]
+    for line in question_lines(number, question["query"], ", ".join(limits)):
         print_line(line)
     began = time.perf_counter()
     answer = await memory.retrieve(question["query"], **wanted, top_k=TOP_K)
     took_ms = 1000 * (time.perf_counter() - began)
-    for line in answer_lines(answer, took_ms, await _quotes(memory, answer)):
-        print_line(line)
-    return answer
-
-
-async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintLine) -> None:
-    """Assemble a prompt and print it."""
-    context = await memory.assemble(**wanted)
-    for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
-        print_line(line)
-
-
-async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
     quotes: dict[Evidence, str] = {}
     for hit in answer.hits:
         if not any(evidence.resource for evidence in hit.evidence):
@@ -261,14 +250,13 @@ async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
         for evidence in hit.evidence:
             if evidence.resource:
                 quotes[evidence] = texts[evidence.resource][evidence.start : evidence.end]
-    return quotes
+    for line in answer_lines(answer, took_ms, quotes):
+        print_line(line)
+    return answer
 
 
-def _limits(wanted: Json) -> str:
-    projects, mode, since = wanted["projects"], wanted.get("mode"), wanted.get("since")
-    limits = [
-        *([f"mode {mode}" if mode != "*" else "all modes"] if mode else []),
-        *([f"project {projects}"] if projects != "*" else []),
-        *([f"since {since[:10]}"] if since else []),
-    ]
-    return ", ".join(limits)
+async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintLine) -> None:
+    """Assemble a prompt and print it."""
+    context = await memory.assemble(**wanted)
+    for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
+        print_line(line)

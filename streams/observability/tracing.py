@@ -104,7 +104,11 @@ class RecordTracer:
 
     def follow(self, record: Record) -> FollowedRecord | None:
         """Start the span of a record, a child of its `traceparent`; None if there is nothing to follow."""
-        headers = _carried_by(record)
+        headers: dict[str, str] = {}
+        for name, value in record.headers:
+            if name in CARRIED and value is not None and len(value) <= MAX_HEADER_BYTES:
+                # The first of a name counts (docs/contract.md).
+                headers.setdefault(name, value.decode(errors="replace"))
         if not headers and not self._makes_spans:
             return None
         request_id = headers.get(REQUEST_ID_HEADER, "")
@@ -116,23 +120,15 @@ class RecordTracer:
         parent = _propagator.extract(headers, context.Context())
         if not self._makes_spans:
             return trace.get_current_span(parent)
-        return self._tracer.start_span(self._name, parent, SpanKind.CONSUMER, _attributes(record))
-
-
-def _carried_by(record: Record) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for name, value in record.headers:
-        if name in CARRIED and value is not None and len(value) <= MAX_HEADER_BYTES:
-            # The first of a name counts (docs/contract.md).
-            fields.setdefault(name, value.decode(errors="replace"))
-    return fields
-
-
-def _attributes(record: Record) -> dict[str, Any]:
-    return {
-        "messaging.system": "kafka",
-        "messaging.operation.type": "process",
-        "messaging.destination.name": record.topic,
-        "messaging.destination.partition.id": str(record.partition),
-        "messaging.kafka.offset": record.offset,
-    }
+        return self._tracer.start_span(
+            self._name,
+            parent,
+            SpanKind.CONSUMER,
+            {
+                "messaging.system": "kafka",
+                "messaging.operation.type": "process",
+                "messaging.destination.name": record.topic,
+                "messaging.destination.partition.id": str(record.partition),
+                "messaging.kafka.offset": record.offset,
+            },
+        )

@@ -127,7 +127,10 @@ class PartitionDatabase:
             try:
                 yield
             except BaseException:
-                self._roll_back()
+                self._note_lost()
+                if not self._is_lost:
+                    self.execute("ROLLBACK TO call")
+                    self.execute("RELEASE call")
                 raise
             self.execute("RELEASE call")
 
@@ -206,12 +209,6 @@ class PartitionDatabase:
                 set_aside(self._path, error, _BESIDE)
                 self._on_damage()
             raise Unavailable(f"the database of the partition failed: {error}") from error
-
-    def _roll_back(self) -> None:
-        self._note_lost()
-        if not self._is_lost:
-            self.execute("ROLLBACK TO call")
-            self.execute("RELEASE call")
 
     def _note_lost(self) -> None:
         self._is_lost = not self.connection.in_transaction

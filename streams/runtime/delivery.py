@@ -185,7 +185,14 @@ class Delivery(Generic[Finished]):
         """Begin, and let other tasks run: `begin` itself may never wait."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._begin_one(held)
+        held.has_begun = True
+        with self._foreground.handling(held.request):
+            held.finishing = asyncio.ensure_future(await self._begin(held.record))
+        if (request := held.request) is not None:
+            held.finishing.add_done_callback(lambda _: request.leave())
+        self._begun.set()
+        if held.is_left:
+            self._leave(held)
         self._worked_s += loop.time() - began
         if self._worked_s < self._foreground.slice_s:
             return
@@ -199,16 +206,6 @@ class Delivery(Generic[Finished]):
 
     def _is_large(self, held: Held[Finished]) -> bool:
         return self._fair_share is not None and self._fair_share.is_large(held.record)
-
-    async def _begin_one(self, held: Held[Finished]) -> None:
-        held.has_begun = True
-        with self._foreground.handling(held.request):
-            held.finishing = asyncio.ensure_future(await self._begin(held.record))
-        if (request := held.request) is not None:
-            held.finishing.add_done_callback(lambda _: request.leave())
-        self._begun.set()
-        if held.is_left:
-            self._leave(held)
 
     def _leave(self, held: Held[Finished]) -> None:
         """Give an event up once it has ended."""
@@ -231,7 +228,11 @@ class Delivery(Generic[Finished]):
 
     async def _settle_in_order(self) -> None:
         while True:
-            head = await self._head()
+            # Wait until the oldest event has begun.
+            while not self._in_flight or self._in_flight[0].finishing is None:
+                self._begun.clear()
+                await self._begun.wait()
+            head = self._in_flight[0].finishing
             # Not awaited itself: if it were cancelled, this task would count as cancelled too, and end silently.
             await asyncio.wait([head])
             started = asyncio.get_running_loop().time()
@@ -256,13 +257,6 @@ class Delivery(Generic[Finished]):
 
     def _has_full_batch(self) -> bool:
         return len(self._in_flight) >= self._batch and all(map(_has_finished, islice(self._in_flight, self._batch)))
-
-    async def _head(self) -> "asyncio.Future[Finished]":
-        """Wait until the oldest event has begun; return its awaitable."""
-        while not self._in_flight or self._in_flight[0].finishing is None:
-            self._begun.clear()
-            await self._begun.wait()
-        return self._in_flight[0].finishing
 
     def _finished_head(self) -> tuple[list[Held[Finished]], list[Finished]]:
         finished: list[Held[Finished]] = []

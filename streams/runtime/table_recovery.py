@@ -85,7 +85,15 @@ class TableRecovery(Recovery):
         """Write the rows of marked tables to their changelogs."""
         for tp in sorted(self.active_tps):
             if self._store(tp).is_unwritten(tp):
-                await self._write_rows(tp)
+                # Write all rows to the changelog, and remove the mark.
+                producer, persisted = self.app.producer, self._store(tp).persisted_offset(tp)
+                for rows in batches(self._rows(tp).items(), ROWS_AT_ONCE):
+                    sent = [await producer.send(tp.topic, key, value, tp.partition, None, None) for key, value in rows]
+                    for sending in sent:
+                        persisted = (await sending).offset
+                if persisted is not None:
+                    self._store(tp).set_persisted_offset(tp, persisted)
+                self._store(tp).set_unwritten(tp, is_unwritten=False)
 
     async def _is_own_log(self, consumer: Any, tps: Iterable[TP]) -> bool:
         """True if a table has one of the last keys of its changelog."""
@@ -94,17 +102,6 @@ class TableRecovery(Recovery):
             if any(self._rows(tp).get(key) is not None for key in keys):
                 return True
         return False
-
-    async def _write_rows(self, tp: TP) -> None:
-        """Write all rows to the changelog, and remove the mark."""
-        producer, persisted = self.app.producer, self._store(tp).persisted_offset(tp)
-        for rows in batches(self._rows(tp).items(), ROWS_AT_ONCE):
-            sent = [await producer.send(tp.topic, key, value, tp.partition, None, None) for key, value in rows]
-            for sending in sent:
-                persisted = (await sending).offset
-        if persisted is not None:
-            self._store(tp).set_persisted_offset(tp, persisted)
-        self._store(tp).set_unwritten(tp, is_unwritten=False)
 
     @property
     def _typed_app(self) -> SafeAssignmentApp:

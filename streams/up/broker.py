@@ -179,7 +179,15 @@ class KafkaBroker:
         """Format the storage, unless that is done. Raises Unavailable."""
         # Kafka writes this file last: incomplete storage is formatted again.
         if not (self._layout.kafka / "meta.properties").is_file():
-            await self._format()
+            options = (f"--cluster-id={new_cluster_id()}", "--ignore-formatted", "--config", str(self._configure()))
+            child = await self._child("kafka.tools.StorageTool", "format", *options)
+            try:
+                code = await child.wait()
+            except asyncio.CancelledError:
+                await child.stop(0)
+                raise
+            if code:
+                raise Unavailable(f"Kafka's storage can't be formatted (code {code}), see {self._layout.log('broker')}")
 
     async def start(self) -> Child:
         """Start the process; `wait_until_answering` returns when it serves requests. Raises OSError."""
@@ -194,17 +202,6 @@ class KafkaBroker:
                         return True
                     await asyncio.sleep(START_POLL_INTERVAL_S)
         return False
-
-    async def _format(self) -> None:
-        options = (f"--cluster-id={new_cluster_id()}", "--ignore-formatted", "--config", str(self._configure()))
-        child = await self._child("kafka.tools.StorageTool", "format", *options)
-        try:
-            code = await child.wait()
-        except asyncio.CancelledError:
-            await child.stop(0)
-            raise
-        if code:
-            raise Unavailable(f"Kafka's storage can't be formatted (code {code}), see {self._layout.log('broker')}")
 
     def _configure(self) -> Path:
         """Write the settings. The controller gets any free port, as clients do not need it."""
@@ -226,14 +223,11 @@ async def is_broker_reachable(bootstrap: str) -> bool:
         # Checked first, because the client logs an error for each attempt at a closed port.
         _, writer = await asyncio.open_connection(host, int(port))
         writer.close()
-        return await _has_brokers(AIOKafkaClient(bootstrap_servers=bootstrap, request_timeout_ms=METADATA_TIMEOUT_MS))
+        client = AIOKafkaClient(bootstrap_servers=bootstrap, request_timeout_ms=METADATA_TIMEOUT_MS)
+        try:
+            await client.bootstrap()
+            return bool(client.cluster.brokers())
+        finally:
+            await client.close()
     except (OSError, KafkaError):
         return False
-
-
-async def _has_brokers(client: AIOKafkaClient) -> bool:
-    try:
-        await client.bootstrap()
-        return bool(client.cluster.brokers())
-    finally:
-        await client.close()

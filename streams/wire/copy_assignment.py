@@ -6,7 +6,7 @@ partition is taken from a living member only for one with a complete copy, so no
 A member that should serve more first gets the copies for it, and reports when it has them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -25,20 +25,22 @@ class Member:
 def assign_partitions(members: Mapping[str, Member], partitions: int, copies: int) -> None:
     """Assign all partitions below `partitions`, each with at least `copies` copies on other members if possible."""
     ordered = [members[name] for name in sorted(members)]
-    _keep_one_active(ordered, partitions)
-    _assign_orphans(ordered, partitions)
-    _move_to_ready(ordered)
-    _assign_copies(ordered, partitions, copies)
-
-
-def _keep_one_active(members: Iterable[Member], partitions: int) -> None:
-    """Drop unknown partitions, and those claimed by two members."""
+    # Drop unknown partitions, and those claimed by two members.
     free = set(range(partitions))
-    for member in members:
+    for member in ordered:
         member.actives &= free
         free -= member.actives
         member.copies = (member.copies & set(range(partitions))) - member.actives
         member.due = set()
+    _assign_orphans(ordered, partitions)
+    # Balance the served partitions, as far as complete copies allow.
+    while (move := _next_move(ordered)) is not None:
+        source, target, partition = move
+        source.actives.remove(partition)
+        # The partitions that it served count as copies.
+        source.copies.add(partition)
+        _activate(target, partition)
+    _assign_copies(ordered, partitions, copies)
 
 
 def _assign_orphans(members: list[Member], partitions: int) -> None:
@@ -50,16 +52,6 @@ def _assign_orphans(members: list[Member], partitions: int) -> None:
             return not (is_kept and partition in member.ready), not is_kept, len(member.actives)
 
         _activate(min(members, key=suits), partition)
-
-
-def _move_to_ready(members: list[Member]) -> None:
-    """Balance the served partitions, as far as complete copies allow."""
-    while (move := _next_move(members)) is not None:
-        source, target, partition = move
-        source.actives.remove(partition)
-        # The partitions that it served count as copies.
-        source.copies.add(partition)
-        _activate(target, partition)
 
 
 def _next_move(members: list[Member]) -> tuple[Member, Member, int] | None:

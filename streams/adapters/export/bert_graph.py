@@ -83,7 +83,15 @@ def bert_model(weights: Tensors, config: Mapping[str, Any], words: FourBitTensor
     last = config["num_hidden_layers"] - 1
     for number in range(last + 1):
         layer = f"encoder.layer.{number}"
-        attended = _attention(graph, states, layer, config)
+        # Attend; the operator divides the scores by sqrt(head size).
+        name, parts = f"{layer}.attention", ("query", "key", "value")
+        # All three in one product.
+        weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] for part in parts])
+        bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] for part in parts])
+        projected = graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
+        heads = config["num_attention_heads"]
+        context = graph.add_runtime("MultiHeadAttention", projected, f"{layer}.context", num_heads=heads)
+        attended = _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
         wide = graph.add("Gelu", [graph.published_linear(attended, f"{layer}.intermediate.dense")], f"{layer}.gelu")
         output = OUTPUT_NAME if number == last else f"{layer}.states"
         states = _residual(graph, wide, attended, f"{layer}.output", config, output)
@@ -113,18 +121,6 @@ def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTe
         here = graph.add_runtime("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", **sizes)
     summed = graph.add("Add", [here, positions], "embeddings.sum")
     return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
-
-
-def _attention(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any]) -> str:
-    """Attend; the operator divides the scores by sqrt(head size)."""
-    name, parts = f"{layer}.attention", ("query", "key", "value")
-    # All three in one product.
-    weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] for part in parts])
-    bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] for part in parts])
-    projected = graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
-    heads = config["num_attention_heads"]
-    context = graph.add_runtime("MultiHeadAttention", projected, f"{layer}.context", num_heads=heads)
-    return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
 
 
 def _residual(graph: GraphBuilder, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:

@@ -97,7 +97,14 @@ def export_model(name: str, target: Path, precision: Precision, progress: Callab
     target.parent.mkdir(parents=True, exist_ok=True)
     with _lock(target, progress):
         if not is_complete(name, target, precision):
-            _publish(_prepare(model, target, precision, progress), target)
+            # Move the folder to its name in one step, once its bytes are on the disk.
+            partial = _prepare(model, target, precision, progress)
+            for path in (*partial.iterdir(), partial):
+                fsync_path(path)
+            if target.exists():  # Of another precision or format, or damaged: it has to go before the rename.
+                shutil.rmtree(target)
+            partial.rename(target)
+            fsync_path(target.parent)
     progress(f"{name} in {precision} is ready")
     return target
 
@@ -148,13 +155,3 @@ def _quantise(file: Path) -> None:
         extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
     )
     quantised.replace(file)
-
-
-def _publish(partial: Path, target: Path) -> None:
-    """Move the folder to its name in one step, once its bytes are on the disk."""
-    for path in (*partial.iterdir(), partial):
-        fsync_path(path)
-    if target.exists():  # Of another precision or format, or damaged: it has to go before the rename.
-        shutil.rmtree(target)
-    partial.rename(target)
-    fsync_path(target.parent)

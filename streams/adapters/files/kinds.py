@@ -97,7 +97,8 @@ def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
         return "empty"
     if kind := _by_content(file, head, expected):
         return kind
-    text = _as_text(head)
+    encoding = encoding_of(head)
+    text = None if encoding is None else head.decode(encoding, "replace")
     if text is None:
         if expected is None:
             raise ReadFailed("no_reader", f"There is no reader of {declared or 'this type'}.")
@@ -152,18 +153,17 @@ def encoding_of(head: bytes) -> str | None:
     return "cp1252" if best is None else best.encoding
 
 
-def _as_text(head: bytes) -> str | None:
-    encoding = encoding_of(head)
-    return None if encoding is None else head.decode(encoding, "replace")
-
-
 def _by_content(file: BinaryIO, head: bytes, expected: Kind | None) -> Kind | None:
     if _PDF.search(head, 0, _PDF_WITHIN):
         return "pdf"
     if head.startswith(b"PK\x03\x04"):
         return _office_kind(file, expected)
     if head.startswith(_COMPOUND):
-        return _refuse_compound(file)
+        # Tell a protected document from one of Office before 2007: both are compound files.
+        content = file.read(4 << 20)
+        if _ENCRYPTED in content:
+            raise ReadFailed("unreadable", "The document has a password.")
+        raise ReadFailed("no_reader", "There is no reader of Office files before 2007; save it as DOCX, PPTX or XLSX.")
     return next((kind for pattern, kind in _SIGNATURES if pattern.match(head)), None)
 
 
@@ -180,11 +180,3 @@ def _office_kind(file: BinaryIO, expected: Kind | None) -> Kind:
         raise ReadFailed("no_reader", "There is no reader of archives; upload the files in it.")
     file.seek(0)
     return kind
-
-
-def _refuse_compound(file: BinaryIO) -> Kind:
-    """Tell a protected document from one of Office before 2007: both are compound files."""
-    content = file.read(4 << 20)
-    if _ENCRYPTED in content:
-        raise ReadFailed("unreadable", "The document has a password.")
-    raise ReadFailed("no_reader", "There is no reader of Office files before 2007; save it as DOCX, PPTX or XLSX.")

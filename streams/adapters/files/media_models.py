@@ -35,7 +35,15 @@ class MediaModels:
         assert self._language is not None
         try:
             if piece.role == CAPTION:
-                await self._see(self._language, piece)
+                image = {
+                    "type": "image_url",
+                    "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(piece.content).decode()}"},
+                }
+                content = [{"type": "text", "text": CAPTION_PROMPT}, image]
+                answer = await self._language.continue_chat(
+                    CAPTION, CAPTION, Chat([{"role": "user", "content": content}])
+                )
+                self._caption, self._caption_profile = answer.text.strip(), answer.profile
             else:
                 heard = await self._language.transcribe(TRANSCRIBE, TRANSCRIBE, piece.content, piece.name)
                 self._heard.extend(_moved(part, piece) for part in heard)
@@ -44,15 +52,6 @@ class MediaModels:
         except Unanswerable as problem:
             if piece.role != CAPTION:
                 raise ReadFailed("unreadable", f"The model can't read the file: {problem}.") from problem
-
-    async def _see(self, language: LanguageModel, piece: MediaPiece) -> None:
-        image = {
-            "type": "image_url",
-            "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(piece.content).decode()}"},
-        }
-        content = [{"type": "text", "text": CAPTION_PROMPT}, image]
-        answer = await language.continue_chat(CAPTION, CAPTION, Chat([{"role": "user", "content": content}]))
-        self._caption, self._caption_profile = answer.text.strip(), answer.profile
 
     def complete(self, read: FileText) -> FileText:
         """Return a file's text with what the models saw and heard."""

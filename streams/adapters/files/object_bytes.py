@@ -114,20 +114,17 @@ class ResourceBytes:
         """Write the bytes of a URI to a path."""
         try:
             async with asyncio.timeout(FETCH_S), aclosing(self._pieces(uri, boundary)) as pieces:
-                await self._save(pieces, path)
+                size = 0
+                with path.open("wb") as target:
+                    async for piece in pieces:
+                        size += len(piece)
+                        if size > self._max_bytes:
+                            raise ReadFailed("too_large", f"The file has more than {self._max_bytes:,} bytes.")
+                        await asyncio.to_thread(target.write, piece)
         except FileNotFoundError:
             raise ReadFailed("unavailable", "There are no bytes of this file.") from None
         except (Unavailable, TimeoutError, aiohttp.ClientError, *FAILURES) as problem:
             raise ReadFailed("unavailable", f"The bytes can't be had now ({type(problem).__name__}).") from None
-
-    async def _save(self, pieces: AsyncIterator[bytes], path: Path) -> None:
-        size = 0
-        with path.open("wb") as target:
-            async for piece in pieces:
-                size += len(piece)
-                if size > self._max_bytes:
-                    raise ReadFailed("too_large", f"The file has more than {self._max_bytes:,} bytes.")
-                await asyncio.to_thread(target.write, piece)
 
     async def _pieces(self, uri: str, boundary: str) -> AsyncGenerator[bytes]:
         sha256, scheme = uploaded_sha256(uri), urlsplit(uri).scheme.lower()

@@ -130,7 +130,12 @@ class WordReader:
         elif tag in {"tab", "br", "cr"}:
             self._written.append("\n" if tag == "br" else " ")
         elif tag == "p":
-            self._end_paragraph()
+            paragraph, self._written = "".join(self._written), []
+            if self._cells:
+                self._cells[-1].append(paragraph)
+            else:
+                self._text.add(paragraph, begins_section=self._is_heading)
+            self._is_heading = False
         elif tag == "tr" and self._tables == 1:
             self._rows.append([" ".join(" ".join(cell).split()) for cell in self._cells])
             self._cells = []
@@ -139,14 +144,6 @@ class WordReader:
             if not self._tables:
                 add_rows(self._rows, self._text)
                 self._rows = []
-
-    def _end_paragraph(self) -> None:
-        paragraph, self._written = "".join(self._written), []
-        if self._cells:
-            self._cells[-1].append(paragraph)
-        else:
-            self._text.add(paragraph, begins_section=self._is_heading)
-        self._is_heading = False
 
 
 def read_pptx(file: BinaryIO, text: TextBuilder) -> int:

@@ -37,7 +37,11 @@ def read_pdf(file: BinaryIO, text: TextBuilder) -> tuple[int, bool]:
         shown = _text_of(page)
         if len(shown.strip()) < SCANNED_CHARS and _has_picture(page):
             any_scanned = True
-            shown = f"{shown}\n{_scanned_text(page)}"
+            # Its libraries take a second to load.
+            from streams.adapters.files.image_reader import printed_text  # noqa: PLC0415
+
+            scale = MAX_DRAWN_SIDE / max(*page.get_size(), 1.0)
+            shown = f"{shown}\n{printed_text(page.render(scale=scale, may_draw_forms=False).to_pil())}"
         text.add(shown)
         page.close()
     if not pages:
@@ -55,11 +59,3 @@ def _text_of(page: Any) -> str:
 
 def _has_picture(page: Any) -> bool:
     return any(True for _ in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
-
-
-def _scanned_text(page: Any) -> str:
-    # Its libraries take a second to load.
-    from streams.adapters.files.image_reader import printed_text  # noqa: PLC0415
-
-    scale = MAX_DRAWN_SIDE / max(*page.get_size(), 1.0)
-    return printed_text(page.render(scale=scale, may_draw_forms=False).to_pil())

@@ -58,7 +58,7 @@ class ProcessFileReader:
                 if process.is_spent:
                     await process.end()
                 else:
-                    self._put_back(process)
+                    self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
         read = models.complete(read)
         if len(read.text) > self._limits.characters:
             raise ReadFailed("too_large", f"The file has more than {self._limits.characters:,} characters of text.")
@@ -80,9 +80,6 @@ class ProcessFileReader:
             return await ReaderProcess.start(self._limits.memory_bytes)
         except OSError as problem:
             raise ReadFailed("unavailable", "No process can be started to read the file.") from problem
-
-    def _put_back(self, process: ReaderProcess) -> None:
-        self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
 
     def _end(self, process: ReaderProcess) -> None:
         if (timer := self._idle.pop(process, None)) is not None:

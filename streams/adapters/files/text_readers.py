@@ -82,7 +82,17 @@ def read_html(file: BinaryIO, text: TextBuilder) -> None:
 
 def add_html(page: str, text: TextBuilder) -> None:
     """Add the text of a page."""
-    if _depth(page) > MAX_DEPTH:
+    # How deep a page is nested, by its tags: the parser's time grows with the square of it.
+    depth = deepest = 0
+    begun: Counter[str] = Counter()
+    for tag in _TAG.finditer(page):
+        # An end of what was not begun ends nothing.
+        if (name := tag[2].lower()) not in _UNENDED and (not tag[1] or begun[name]):
+            step = -1 if tag[1] else 1
+            begun[name] += step
+            depth += step
+            deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
         raise ReadFailed("unreadable", "The page is nested too deeply.")
     tree = LexborHTMLParser(page.translate(dict.fromkeys(map(ord, (_BREAK, _SECTION, _CELL)))))
     title = tree.css_first("title")
@@ -103,20 +113,6 @@ def add_html(page: str, text: TextBuilder) -> None:
     for block in re.split(f"(?={_SECTION})|{_BREAK}", _main_of(tree, body).text()):
         shown = " ".join(block.split()).replace(_CELL, " | ").strip(" |")
         text.add(shown.removeprefix(_SECTION), begins_section=_SECTION in block)
-
-
-def _depth(page: str) -> int:
-    """Return how deep a page is nested, by its tags: the parser's time grows with the square of it."""
-    depth = deepest = 0
-    begun: Counter[str] = Counter()
-    for tag in _TAG.finditer(page):
-        # An end of what was not begun ends nothing.
-        if (name := tag[2].lower()) not in _UNENDED and (not tag[1] or begun[name]):
-            step = -1 if tag[1] else 1
-            begun[name] += step
-            depth += step
-            deepest = max(deepest, depth)
-    return deepest
 
 
 def _main_of(tree: LexborHTMLParser, body: LexborNode) -> LexborNode:

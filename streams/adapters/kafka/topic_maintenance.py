@@ -56,24 +56,21 @@ class MoveAddedPartitions:
         """Look for added partitions and read them, until cancelled."""
         while True:
             try:
-                if added := await self._added():
+                # This worker's partitions beyond the setting: it serves the number modulo the setting.
+                async with connected_admin(self._settings) as admin:
+                    by_topic = await partitions_of_topics(admin, self._pipelines)
+                # After the lookup: the worker's partitions may have changed meanwhile.
+                count, served = self._settings.partitions, self._served()
+                if added := [
+                    (topic, number)
+                    for topic, numbers in by_topic.items()
+                    for number in numbers
+                    if number >= count and number % count in served
+                ]:
                     await self._move(added)
             except (KafkaError, OSError, Unavailable) as problem:
                 log.warning("added partitions could not be read", problem=repr(problem))
             await asyncio.sleep(LOOKUP_INTERVAL_S)
-
-    async def _added(self) -> list[TopicAndPartition]:
-        """Return this worker's partitions beyond the setting: it serves the number modulo the setting."""
-        async with connected_admin(self._settings) as admin:
-            by_topic = await partitions_of_topics(admin, self._pipelines)
-        # After the lookup: the worker's partitions may have changed meanwhile.
-        count, served = self._settings.partitions, self._served()
-        return [
-            (topic, number)
-            for topic, numbers in by_topic.items()
-            for number in numbers
-            if number >= count and number % count in served
-        ]
 
     async def _move(self, added: Collection[TopicAndPartition]) -> None:
         """Read to the present end."""

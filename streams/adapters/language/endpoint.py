@@ -155,7 +155,17 @@ class Endpoint:
             except Exception as error:
                 secrets = [key] if (key := self._key()) else []
                 fault = fault_of(error, self.name, self.profile, secrets)
-                self._note_fault(entry, fault, started)
+                self._calls += 1
+                self._last_error = fault.message
+                self._meters.called(self.name, fault.kind, self._deps.now() - started)
+                if self._is_about_the_text(fault):
+                    self._breaker.passed()
+                else:
+                    self._failures += 1
+                    retry_after_s = (
+                        fault.retry_after_s if self._deps.retry_policy.exceeds_max_retry_after(fault) else 0.0
+                    )
+                    self._breaker.failed(entry, timed_out=fault.kind == "timeout", retry_after_s=retry_after_s)
                 return fault
             except BaseException:
                 self._breaker.left(entry)
@@ -200,17 +210,6 @@ class Endpoint:
         if name is None or self._deps.environment.get(name):
             return None
         return f"the profile {self.name} takes its API key from {name}, which is not set: set it and restart the worker"
-
-    def _note_fault(self, entry: int, fault: Fault, started: float) -> None:
-        self._calls += 1
-        self._last_error = fault.message
-        self._meters.called(self.name, fault.kind, self._deps.now() - started)
-        if self._is_about_the_text(fault):
-            self._breaker.passed()
-        else:
-            self._failures += 1
-            retry_after_s = fault.retry_after_s if self._deps.retry_policy.exceeds_max_retry_after(fault) else 0.0
-            self._breaker.failed(entry, timed_out=fault.kind == "timeout", retry_after_s=retry_after_s)
 
     def _is_about_the_text(self, fault: Fault) -> bool:
         """True if the text was refused: a plain refusal means the settings, unless a request was answered before."""

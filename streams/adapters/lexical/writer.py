@@ -55,7 +55,11 @@ class PartitionWriter:
         """Write or replace a memory."""
         memory, trait = document.memory, document.trait
         with self._savepoint():
-            boundary = self._boundary(memory.index_name)
+            boundary = self._keys.boundary(memory.index_name)
+            if boundary is None:
+                [boundary] = self._execute(
+                    "INSERT INTO boundaries (name) VALUES (?) RETURNING id", (memory.index_name,)
+                ).fetchone()
             self._written.add(memory.index_name)
             old = self._stored_in(boundary, memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
@@ -102,12 +106,6 @@ class PartitionWriter:
             "SELECT row, trait, length, language, marks, digest, terms FROM memories WHERE memory_id = ?", (memory_id,)
         ).fetchone()
         return found and _Stored(found[0], found[1], AnalyzedText(*found[2:]))
-
-    def _boundary(self, name: str) -> int:
-        key = self._keys.boundary(name)
-        if key is None:
-            [key] = self._execute("INSERT INTO boundaries (name) VALUES (?) RETURNING id", (name,)).fetchone()
-        return key
 
     def _next_row(self, boundary: int) -> int:
         first, after = boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS

@@ -179,7 +179,17 @@ class FastembedModel:
         self._run = ModelRun(onnx)
         learned = local.learned_arrays()
         self._centre = PooledCentre.of({} if learned is None else learned.arrays)
-        self._tokens = TokenVectors.of(learned, local.dim) if self._has_token_states() else None
+        # Probe the model. Raises ValueError for vectors of another dimension, or not finite.
+        states = self._run(self._run.prepare(self._local.passage_prefix, PROBE_TEXT)).states
+        pooled = self._pooled(states)
+        if pooled.shape != (self._local.dim,):
+            raise ValueError(
+                f"embedder {self._local.name!r} is declared with {self._local.dim} dimensions,"
+                f" its model gives vectors of shape {pooled.shape}"
+            )
+        if not np.isfinite(pooled).all():
+            raise ValueError(f"the model of embedder {self._local.name!r} gives vectors that are not finite")
+        self._tokens = TokenVectors.of(learned, local.dim) if (states.ndim > 1) else None
         self.fingerprint = Fingerprint(
             embedder=local.name,
             file_sha256=file_sha256,
@@ -244,16 +254,3 @@ class FastembedModel:
         if states.ndim > 1:
             vector = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
         return unit_vector(vector) if self._local.normalize else vector.copy()
-
-    def _has_token_states(self) -> bool:
-        """Probe the model. Raises ValueError for vectors of another dimension, or not finite."""
-        states = self._run(self._run.prepare(self._local.passage_prefix, PROBE_TEXT)).states
-        pooled = self._pooled(states)
-        if pooled.shape != (self._local.dim,):
-            raise ValueError(
-                f"embedder {self._local.name!r} is declared with {self._local.dim} dimensions,"
-                f" its model gives vectors of shape {pooled.shape}"
-            )
-        if not np.isfinite(pooled).all():
-            raise ValueError(f"the model of embedder {self._local.name!r} gives vectors that are not finite")
-        return states.ndim > 1

@@ -81,8 +81,19 @@ class ServerCollections:
                     await self._point_alias(space, name)
             fields = [*payload.indexed_fields(points), *([MEMORY] if space.fingerprint.passages is not None else [])]
             for path in [path for path in fields if path not in indexed]:
+                keyword = models.KeywordIndexParams(
+                    type=models.KeywordIndexType.KEYWORD, is_tenant=True if path == payload.TENANT else None
+                )
+                numbers = {
+                    payload.PARTITION: models.IntegerIndexParams(
+                        type=models.IntegerIndexType.INTEGER, lookup=True, range=False
+                    ),
+                    payload.TIME: models.IntegerIndexParams(
+                        type=models.IntegerIndexType.INTEGER, lookup=False, range=True
+                    ),
+                }
                 await self.write(
-                    name, self._client.create_payload_index(name, path, _server_index_params(path), wait=True)
+                    name, self._client.create_payload_index(name, path, numbers.get(path, keyword), wait=True)
                 )
                 indexed.add(path)
         return name
@@ -155,14 +166,3 @@ class ServerCollections:
     def _forget_missing(self, name: str, error: Unavailable) -> None:
         if is_missing(error.__cause__):
             self._existing.pop(name, None)
-
-
-def _server_index_params(path: str) -> models.KeywordIndexParams | models.IntegerIndexParams:
-    keyword = models.KeywordIndexParams(
-        type=models.KeywordIndexType.KEYWORD, is_tenant=True if path == payload.TENANT else None
-    )
-    numbers = {
-        payload.PARTITION: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=True, range=False),
-        payload.TIME: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=False, range=True),
-    }
-    return numbers.get(path, keyword)
