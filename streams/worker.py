@@ -66,8 +66,8 @@ from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.metrics import Meters
 from streams.retention import LogRetention
-from streams.runtime.aiokafka_patches import patch_aiokafka
 from streams.runtime.fast_start_worker import run_until_signal
+from streams.runtime.header_names import patch_aiokafka
 from streams.runtime.kafka_app import (
     copies_of,
     create_kafka_app,

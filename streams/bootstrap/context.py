@@ -33,9 +33,16 @@ from streams.runtime.partition_store import databases_of
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
 from streams.tables.file_table import FileTable
-from streams.tables.intention_table import IntentionTable
-from streams.tables.interaction_table import InteractionTable
-from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ReceiptTable, ScopeTable
+from streams.tables.json_table import (
+    MAX_PARSED_MODES,
+    CategoryTable,
+    ClaimTable,
+    IntentionTable,
+    InteractionTable,
+    JsonTable,
+    ReceiptTable,
+    ScopeTable,
+)
 from streams.tables.memory_table import MEMORIES, MemoryTable
 from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in

@@ -6,11 +6,19 @@ from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, ProducerClosed
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerClosed,
+    RecordListTooLargeError,
+    RecordTooLargeError,
+)
 from faust.exceptions import ProducerSendError
 from faust.transport.drivers.aiokafka import Producer
 
-from streams.runtime.kafka_refusals import REFUSALS
+REFUSALS = (MessageSizeTooLargeError, RecordTooLargeError, RecordListTooLargeError, InvalidTopicError)
+"""The same record never succeeds. All other errors may heal: a rebuilt topic, a corrected clock, granted rights."""
 
 CHANGELOG_RETRY_S = 0.5
 """Pause before a row is handed to the producer again."""

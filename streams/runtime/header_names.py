@@ -7,11 +7,24 @@ bytes of a name as `\xff`. All other fetches cost the same as before.
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, SupportsIndex
 
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.record.default_records import DefaultRecordBatch, _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords, _MemoryRecordsPy
+from modestream_client.kafka.own_clients import fetch_until_closed, write_if_open
+
+_fetch = Fetcher._fetch_requests_routine  # noqa: SLF001 (the task has no other name)
+
+
+def patch_aiokafka() -> None:
+    """Patch aiokafka for all connections of this process, and for the consumers that it creates from now on."""
+    AIOKafkaConnection.send = write_if_open(AIOKafkaConnection.send)
+    AIOKafkaConnection._send_sasl_token = write_if_open(AIOKafkaConnection._send_sasl_token)  # noqa: SLF001
+    Fetcher._fetch_requests_routine = _fetch_until_closed  # noqa: SLF001
 
 
 def patch_header_decoding() -> None:
@@ -85,3 +98,7 @@ class _LenientBytes(bytearray):
     def decode(self, encoding: str = "utf-8", _errors: str = "strict") -> str:
         """Decode, with invalid bytes as escapes."""
         return bytes(self).decode(encoding, "backslashreplace")
+
+
+async def _fetch_until_closed(fetcher: Any) -> None:
+    await fetch_until_closed(fetcher, partial(_fetch, fetcher), _fetch(fetcher))

@@ -1,20 +1,23 @@
 """The Faust app of a worker: its settings, each with the reason why it differs from Faust's, its topics and agents."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, cast
+from zlib import crc32
 
 import faust
 import structlog
+from faust.types.auth import CredentialsT
+from modestream_client.kafka.security import KafkaSecurity
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
 from streams.runtime.awaited_table import Commits
 from streams.runtime.changelog_producer import ChangelogProducer
-from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery
-from streams.runtime.directory_identity import directory_identity
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
 from streams.runtime.follow_copies import FollowCopies
@@ -26,6 +29,34 @@ from streams.runtime.partition_store import PARTITION_STORE, DeriveRows
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def directory_identity(directory: Path) -> int:
+    """Return a number common to all processes with this directory: those that its locks keep apart.
+
+    A machine is identified by its boot: directories of two machines may have the same inode.
+    """
+    machine = BOOT_ID.read_text(encoding="ascii") if BOOT_ID.exists() else socket.gethostname()
+    found = directory.stat()
+    return crc32(f"{machine}/{found.st_dev}/{found.st_ino}".encode())
+
+
+def kafka_credentials(security: KafkaSecurity | None) -> CredentialsT | None:
+    """Return Faust's credentials; None for a connection without TLS and SASL.
+
+    Raises ValueError or OSError for an unusable password or file.
+    """
+    if security is None or security.protocol == "PLAINTEXT":
+        return None
+    context = security.create_ssl_context()
+    if not security.uses_sasl:
+        return faust.SSLCredentials(context)
+    return faust.SASLCredentials(
+        username=security.username, password=security.read_password(), ssl_context=context, mechanism=security.mechanism
+    )
+
 
 App = faust.App
 """The type of the app, for modules outside of this package: they do not import Faust."""

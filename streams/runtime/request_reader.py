@@ -11,6 +11,7 @@ without a response for a minute is replaced.
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
@@ -23,9 +24,80 @@ from modestream_client.kafka.log_reader import log_consumer, next_offset
 
 from streams.runtime.fence import running_time
 from streams.runtime.isolation import readable_end
-from streams.runtime.response_watch import SILENCE_S, ResponseWatch
-from streams.runtime.write_times import WriteTimes
 from streams.settings import KafkaConnection
+
+# An upper bound of a record's age, without the time of day of any machine.
+#
+# Enters: the end of a partition's log in each response to a fetch. Leaves: a moment after which a record was written:
+# the log ended before it in a response that was requested after the former one had come. Clocks of callers, brokers and
+# workers may disagree by any amount; moments are those of a steady clock.
+
+MIN_STEP_S = 0.1
+"""Minimum distance between two stored end offsets."""
+
+MAX_ENDS = 256
+"""Number of stored ends: half a minute under load. The age of an earlier record is unknown."""
+
+
+class WriteTimes:
+    """The ends of one partition's log."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._asked_after: list[float] = []
+        """Earliest time at which each end was requested."""
+        self._response: int | None = None
+        self._former_came_s: float | None = None
+        self._looked_s: float | None = None
+
+    def note(self, end: int, response_ms: int, now_ms: int, steady_s: float) -> None:
+        """Note the end in the last response. Call it after every poll, with or without a response.
+
+        `response_ms` is the time of day at which it came and distinguishes it from others, `now_ms` the present one.
+        """
+        looked_s, self._looked_s = self._looked_s, steady_s
+        if response_ms == self._response:
+            return
+        self._response = response_ms
+        former_s, self._former_came_s = self._former_came_s, _came_s(looked_s, now_ms - response_ms, steady_s)
+        if former_s is not None and (not self._asked_after or former_s - self._asked_after[-1] >= MIN_STEP_S):
+            self._ends.append(end)
+            self._asked_after.append(former_s)
+            del self._ends[:-MAX_ENDS], self._asked_after[:-MAX_ENDS]
+
+    def written_after(self, offset: int) -> float | None:
+        """Return a moment after which the record was written, on the steady clock; None if unknown."""
+        place = bisect_right(self._ends, offset)
+        return self._asked_after[place - 1] if place else None
+
+
+# Detect a consumer that is no longer answered, partition by partition.
+#
+# Enters: after each poll, the last response for each fetched partition. Leaves: true once one of them has had no other
+# response for a minute. A consumer that fetches nothing learns of no end either, so it has no lag.
+
+SILENCE_S = 60.0
+"""The broker answers each fetch within 1.5 s, and aiokafka repeats a request after 40 s."""
+
+
+class ResponseWatch:
+    """The last responses to one consumer."""
+
+    def __init__(self) -> None:
+        self.is_silent = False
+        """True if a partition had no response for `SILENCE_S` seconds at the last check."""
+        self._last: dict[TopicPartition, tuple[int | None, float]] = {}
+        """The last response, and when it was first seen, on a steady clock."""
+
+    def note(self, responses: Mapping[TopicPartition, int | None]) -> None:
+        """Remember each fetched partition's last response; drop the others."""
+        now, before = time.monotonic(), self._last
+        self._last = {
+            partition: seen if (seen := before.get(partition)) and seen[0] == response else (response, now)
+            for partition, response in responses.items()
+        }
+        self.is_silent = any(now - since > SILENCE_S for _, since in self._last.values())
+
 
 IDLE_POLL_TIMEOUT_MS = 1500
 """Time that the broker may delay an empty response, and the duration of one poll."""
@@ -197,3 +269,13 @@ def create_request_consumer(connection: KafkaConnection, isolation_level: str) -
         max_partition_fetch_bytes=MAX_PARTITION_FETCH_BYTES,
         isolation_level=isolation_level,
     )
+
+
+def _came_s(looked_s: float | None, age_ms: int, steady_s: float) -> float | None:
+    """Return the earliest time of a response: after the last check, which did not see it.
+
+    Its age by the time of day is closer, unless the clock was set meanwhile.
+    """
+    if looked_s is None or age_ms < 0:
+        return looked_s
+    return max(looked_s, steady_s - age_ms / 1000)

@@ -1,7 +1,8 @@
 """Tables of JSON values that a person can read on the changelog.
 
 `modes`, `jobs` (last backfill by boundary) and `issued` (last changes that commands of a boundary have requested) are
-plain `JsonTable`s, `consolidations` (last runs by scope) is a `ScopeTable`. Values are frozen: two reads may return the
+plain `JsonTable`s, `consolidations` (last runs by scope) is a `ScopeTable`, `interactions` has one row a partition,
+and `intentions` the goals, constraints, decisions and errors of each scope. Values are frozen: two reads may return the
 same object.
 """
 
@@ -17,15 +18,75 @@ from agents.rules.categories.taxonomy import merge_deployment_categories
 from schemas.messages.receipts import ReceiptRow
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
+from schemas.state.intention import Intention
+from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Claim
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
-from streams.tables.parsed_values import ParsedValueCache
+
+Parsed = TypeVar("Parsed")
+
+MAX_PARSED_BYTES = 4 * 1024 * 1024
+"""Serialised bytes of all cached values of a table. Parsed, usual ones take 6 to 7 times as much (measured: modes of
+1,191 bytes 6,988, memories of 902 bytes 6,488), so a full cache has some 30 MB."""
+
+
+class ParsedValueCache(dict[bytes, Parsed]):
+    """`cache[value]` parses what is not cached yet. Callers must not change the result.
+
+    A dict subclass, so that a lookup is one call: a query makes a thousand.
+    """
+
+    def __init__(
+        self, parse: Callable[[bytes], Parsed], max_values: int, max_value_bytes: int = MAX_PARSED_BYTES
+    ) -> None:
+        """Cache at most `max_values` values, each of at most `max_value_bytes`."""
+        super().__init__()
+        self._parse = parse
+        self._max_values = max_values
+        self._max_value_bytes = max_value_bytes
+        self._bytes = 0
+
+    def __missing__(self, value: bytes) -> Parsed:
+        """Parse a value, and cache it."""
+        parsed = self._parse(value)
+        self.add(value, parsed)
+        return parsed
+
+    def add(self, value: bytes, parsed: Parsed) -> None:
+        """Cache a parsed value; a full cache is emptied first."""
+        if value not in self and len(value) <= self._max_value_bytes:
+            if len(self) >= self._max_values or self._bytes + len(value) > MAX_PARSED_BYTES:
+                self.clear()
+                self._bytes = 0
+            self[value] = parsed
+            self._bytes += len(value)
+
+
+MAX_PARSED_COUNTS = 64
+"""Rows that are cached parsed, as every classified turn and every context reads them."""
+
+
+class InteractionTable:
+    """Counts of interaction modes by partition. Writes belong to the handling of an event of the partition."""
+
+    def __init__(self, app: App) -> None:
+        self._rows: JsonTable[int, InteractionCounts] = JsonTable(
+            app, "interactions", InteractionCounts, key=str, max_parsed=MAX_PARSED_COUNTS
+        )
+
+    def get(self, partition: int) -> InteractionCounts:
+        return self._rows.get(partition, partition)
+
+    def put(self, partition: int, counts: InteractionCounts) -> None:
+        self._rows.put(partition, partition, counts)
+
 
 MAX_PARSED_MODES = 4096
 """Mode declarations that are cached parsed, as every event reads them: a few megabytes."""
 
 Key = TypeVar("Key")
+
 Value = TypeVar("Value", bound=BaseModel)
 
 
@@ -141,3 +202,49 @@ class CategoryTable(ScopeTable[Taxonomy]):
             super().put(partition, key, value)
         elif self.table.read(partition, self._key(key)) is not None:
             self.table.delete(partition, self._key(key))
+
+
+MAX_PARSED_INTENTIONS = 128
+"""Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
+
+MAX_INTENTION_BYTES = 8 * 1024 * 1024
+"""Their serialised bytes together: `MAX_PARSED_INTENTIONS` full ones, and fewer larger ones."""
+
+
+class IntentionTable(ScopeTable[Intention]):
+    """Intentions by scope. Fields at their defaults are not stored."""
+
+    def __init__(self, app: App, boundary: BoundaryFields = USER_BOUNDARY) -> None:
+        super().__init__(app, "intentions", Intention, boundary)
+        self._recent: dict[str, tuple[bytes, Intention]] = {}
+        self._bytes = 0
+
+    def get(self, partition: int, key: Mapping[str, str]) -> Intention:
+        scope = self._key(key)
+        value = self.table.read(partition, scope)
+        if value is None:
+            return self._default
+        recent = self._recent.get(scope)
+        # The store is read all the same: the partition may have been on another worker meanwhile.
+        if recent and recent[0] == value:
+            return recent[1]
+        return self._remember(scope, value, Intention.model_validate_json(value))
+
+    def put(self, partition: int, key: Mapping[str, str], value: Intention) -> None:
+        scope, encoded = self._key(key), value.model_dump_json(exclude_defaults=True).encode()
+        self.table.write(partition, scope, encoded)
+        self._remember(scope, encoded, value)
+
+    def _remember(self, scope: str, value: bytes, intention: Intention) -> Intention:
+        self._drop(scope)
+        while self._recent and (
+            len(self._recent) >= MAX_PARSED_INTENTIONS or self._bytes + len(value) > MAX_INTENTION_BYTES
+        ):
+            self._drop(next(iter(self._recent)))
+        self._recent[scope] = value, intention
+        self._bytes += len(value)
+        return intention
+
+    def _drop(self, scope: str) -> None:
+        value, _ = self._recent.pop(scope, (b"", None))
+        self._bytes -= len(value)

@@ -7,7 +7,7 @@ from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 from streams.flow.stores.tables import LexicalStore
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
-from streams.tables.parsed_values import ParsedValueCache
+from streams.tables.json_table import ParsedValueCache
 
 MEMORIES = "memories"
 """The name of the table."""

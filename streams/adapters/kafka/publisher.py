@@ -17,11 +17,10 @@ from aiokafka.errors import KafkaError
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.producers import DeliveryFuture, create_producer, hand_over
-from streams.adapters.kafka.reply_writer import ReplyWriter
+from streams.adapters.kafka.reply_writer import UNHURRIED_INTERVAL_S, Bursts, ReplyWriter
 from streams.observability.metrics import Meters
-from streams.runtime.bursts import UNHURRIED_INTERVAL_S, Bursts
+from streams.runtime.changelog_producer import REFUSALS
 from streams.runtime.fence import GroupFence
-from streams.runtime.kafka_refusals import REFUSALS
 from streams.settings import KafkaConnection
 from streams.topics import COMPRESSION
 from streams.wire.cloudevents import CloudEvents

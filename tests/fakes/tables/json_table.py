@@ -8,7 +8,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel
 
 from schemas.messages.receipts import ReceiptRow
-from streams.runtime.row_limit import limit_row
+from streams.runtime.awaited_table import limit_row
 
 Value = TypeVar("Value", bound=BaseModel)
 

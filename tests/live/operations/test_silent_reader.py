@@ -7,7 +7,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from faust.types import TP
 
-from streams.runtime import request_reader, response_watch
+from streams.runtime import request_reader
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from tests.harnesses.request_reading import Agent
 from tests.worlds.live.broker import RunningBroker
@@ -17,7 +17,7 @@ from tests.worlds.live.stand_in import create_topics
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a consumer a few seconds, and the broker less for an empty response."""
-    monkeypatch.setattr(response_watch, "SILENCE_S", 4.0)
+    monkeypatch.setattr(request_reader, "SILENCE_S", 4.0)
     monkeypatch.setattr(request_reader, "IDLE_POLL_TIMEOUT_MS", 200)
 
 

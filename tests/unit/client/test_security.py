@@ -8,7 +8,7 @@ import pytest
 from modestream_client import KafkaSecurity
 from modestream_client.kafka.security import connection_options
 
-from streams.runtime.credentials import kafka_credentials
+from streams.runtime.kafka_app import kafka_credentials
 from streams.settings import Settings
 from tests.worlds.live.secured_listener import create_listener
 

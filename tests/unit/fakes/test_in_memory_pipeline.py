@@ -10,7 +10,7 @@ import pytest
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import ObservedTable
 from streams.runtime.awaited_table import AwaitableTable
-from streams.tables.interaction_table import InteractionTable
+from streams.tables.json_table import InteractionTable
 from streams.tables.memory_table import MemoryTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from streams.runtime.bursts import Bursts
+from streams.adapters.kafka.reply_writer import Bursts
 
 FOREVER = 3600.0
 

@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from streams.runtime import lock_holders
+from streams.runtime import partition_locks
 from streams.runtime.kafka_app import create_kafka_app
-from streams.runtime.lock_holders import HELD_LIMIT_S, POLL_INTERVAL_S, STOPPED_LIMIT_S, OverdueHolders
-from streams.runtime.partition_locks import PartitionLocks
+from streams.runtime.partition_locks import (
+    END_POLL_INTERVAL_S,
+    HELD_LIMIT_S,
+    STOPPED_LIMIT_S,
+    OverdueHolders,
+    PartitionLocks,
+)
 from streams.settings import Settings
 from tests.builders.lock_holder import HOLDER
 
@@ -56,19 +61,19 @@ async def look_for(holders: OverdueHolders, clock: Seconds, seconds: float, lock
     until = clock.at + seconds
     while clock.at <= until:
         holders.look([lock])
-        clock.at += POLL_INTERVAL_S
+        clock.at += END_POLL_INTERVAL_S
 
 
 async def until_stopped(process: Process) -> None:
     process.send_signal(signal.SIGSTOP)
-    while not lock_holders._is_stopped(process.pid):
+    while not partition_locks._is_stopped(process.pid):
         await asyncio.sleep(0.01)
 
 
 async def test_partition_of_a_stopped_process_is_had_soon(
     tmp_path: Path, holder: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_holders, "STOPPED_LIMIT_S", 0.5)
+    monkeypatch.setattr(partition_locks, "STOPPED_LIMIT_S", 0.5)
     holder.send_signal(signal.SIGSTOP)
     with closing(PartitionLocks(tmp_path)) as locks:
         locks.assign([0, 1])
@@ -87,7 +92,7 @@ async def test_process_that_stops_for_a_moment_goes_on(tmp_path: Path, holder: P
         await until_stopped(holder)
         await look_for(holders, clock, STOPPED_LIMIT_S - 1, lock)
         holder.send_signal(signal.SIGCONT)
-        while lock_holders._is_stopped(holder.pid):
+        while partition_locks._is_stopped(holder.pid):
             await asyncio.sleep(0.01)
         await look_for(holders, clock, 1, lock)
     assert await lives(holder)
@@ -152,12 +157,12 @@ async def test_lock_that_was_in_other_hands_meanwhile_is_counted_anew(tmp_path: 
 
 
 async def test_another_assignment_counts_anew(tmp_path: Path, holder: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_holders, "HELD_LIMIT_S", POLL_INTERVAL_S / 2)
+    monkeypatch.setattr(partition_locks, "HELD_LIMIT_S", END_POLL_INTERVAL_S / 2)
     with closing(PartitionLocks(tmp_path)) as locks:
         locks.assign([1])
         waiting = asyncio.create_task(locks.acquire())
         for _ in range(12):
-            await asyncio.sleep(POLL_INTERVAL_S / 5)
+            await asyncio.sleep(END_POLL_INTERVAL_S / 5)
             locks.assign([1])
         assert holder.returncode is None
         await asyncio.wait_for(waiting, 10)
@@ -167,7 +172,7 @@ async def test_another_assignment_counts_anew(tmp_path: Path, holder: Process, m
 async def test_worker_whose_fence_is_closed_waits(
     tmp_path: Path, holder: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_holders, "HELD_LIMIT_S", 0.0)
+    monkeypatch.setattr(partition_locks, "HELD_LIMIT_S", 0.0)
     (tmp_path / "run").symlink_to(tmp_path)
     app: Any = create_kafka_app(Settings(data_dir=tmp_path, _env_file=None), "w")
     app.fence._heard_at = float("-inf")

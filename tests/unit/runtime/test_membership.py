@@ -8,8 +8,7 @@ from aiokafka.errors import NodeNotReadyError, UnknownMemberIdError
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 
-from streams.runtime.instance_heartbeat import FENCED_INSTANCE_ID, InstanceHeartbeatRequest
-from streams.runtime.membership import Membership
+from streams.runtime.membership import FENCED_INSTANCE_ID, InstanceHeartbeatRequest, Membership
 
 UNKNOWN = UnknownMemberIdError.errno
 HEARTBEAT, JOIN, SYNC, COMMIT = (

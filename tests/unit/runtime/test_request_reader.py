@@ -11,7 +11,7 @@ from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.types import TP
 
-from streams.runtime import request_reader, response_watch
+from streams.runtime import request_reader
 from streams.runtime.request_reader import RequestReader
 from tests.harnesses.request_reading import Agent
 
@@ -175,7 +175,7 @@ async def test_outages_are_retried_when_connecting_and_reading() -> None:
 
 
 async def test_consumer_without_responses_for_a_partition_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_watch, "SILENCE_S", 2.0)
+    monkeypatch.setattr(request_reader, "SILENCE_S", 2.0)
     broken, healthy, agent = Kafka(), Kafka([KafkaConnectionError()]), Agent()
     for kafka in (broken, healthy):
         kafka.write(FIRST, 0)
@@ -193,7 +193,7 @@ async def test_consumer_without_responses_for_a_partition_is_replaced(monkeypatc
 
 
 async def test_full_agent_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_watch, "SILENCE_S", 0.05)
+    monkeypatch.setattr(request_reader, "SILENCE_S", 0.05)
     monkeypatch.setattr(request_reader, "BACKPRESSURE_POLL_TIMEOUT_MS", 10)
     kafka, agent = Kafka(), Agent(full={FIRST})
     kafka.write(FIRST, 0)

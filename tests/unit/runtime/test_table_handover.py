@@ -11,8 +11,8 @@ from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 
 from streams.runtime.awaited_table import AwaitableTable, create_table
+from streams.runtime.fast_start_worker import TableRecovery
 from streams.runtime.kafka_app import create_kafka_app, on_partition_lost, partition_locks_of
-from streams.runtime.table_recovery import TableRecovery
 from streams.settings import Settings
 
 CHANGELOG = TP("memory.worker-memories-changelog", 0)

@@ -13,9 +13,8 @@ from faust.exceptions import ConsistencyError
 from faust.types import TP
 
 from streams.runtime.awaited_table import create_table
-from streams.runtime.fast_start_worker import FastStartTables
+from streams.runtime.fast_start_worker import FastStartTables, TableRecovery
 from streams.runtime.partition_store import PARTITION_STORE, databases_of
-from streams.runtime.table_recovery import TableRecovery
 
 TABLE_ROWS = {f"m{number}".encode(): b"text" for number in range(5)} | {b"m5": b"forgotten"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.runtime.write_times import MAX_ENDS, WriteTimes
+from streams.runtime.request_reader import MAX_ENDS, WriteTimes
 
 DAY_MS = 86_400_000
 

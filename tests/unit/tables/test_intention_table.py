@@ -6,9 +6,8 @@ import faust
 import pytest
 
 from schemas.state.intention import Intention, IntentionEntry
-from streams.tables import intention_table
-from streams.tables.intention_table import IntentionTable
-from streams.tables.json_table import scope_from_key, scope_key
+from streams.tables import json_table
+from streams.tables.json_table import IntentionTable, scope_from_key, scope_key
 from tests.builders.memories import START
 from tests.fakes.tables.table_store import dict_store
 
@@ -60,7 +59,7 @@ def test_value_of_another_worker_is_read(table: IntentionTable) -> None:
 
 
 def test_parsed_intentions_are_cached_up_to_a_limit(table: IntentionTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intention_table, "MAX_PARSED_INTENTIONS", 2)
+    monkeypatch.setattr(json_table, "MAX_PARSED_INTENTIONS", 2)
     for number in range(5):
         table.put(0, scope(f"u{number}"), SAIL.model_copy(update={"version": number}))
         assert table.get(0, scope(f"u{number}")).version == number

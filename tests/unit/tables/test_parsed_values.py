@@ -1,6 +1,6 @@
 """The cache of parsed values."""
 
-from streams.tables.parsed_values import ParsedValueCache
+from streams.tables.json_table import ParsedValueCache
 
 
 def test_equal_bytes_are_parsed_once() -> None:

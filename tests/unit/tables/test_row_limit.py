@@ -21,9 +21,8 @@ from schemas.internal.changes import MAX_ISSUED_BYTES, MAX_PAGE_ITEMS, Change, I
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations
-from streams.runtime.row_limit import MAX_ROW_BYTES, limit_row
-from streams.tables.json_table import JsonTable
-from streams.tables.parsed_values import MAX_PARSED_BYTES, ParsedValueCache
+from streams.runtime.awaited_table import MAX_ROW_BYTES, limit_row
+from streams.tables.json_table import MAX_PARSED_BYTES, JsonTable, ParsedValueCache
 from tests.builders.turns import turn
 from tests.fakes.tables.table_store import dict_store
 
