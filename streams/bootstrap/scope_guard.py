@@ -1,7 +1,7 @@
 """Guard a data directory against another scope model than the one it was created with.
 
 Stored records name the fields of their scopes: with other fields no user would find them, or the wrong user would.
-Kafka has the same for the whole deployment (`service_guard`); this check needs no broker.
+Kafka has the same for the whole deployment (`deployment_records`); this check needs no broker.
 """
 
 import os

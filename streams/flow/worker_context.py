@@ -17,8 +17,8 @@ from streams.flow.death_counts import DeathCounts
 from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.publisher import Publisher
+from streams.flow.requests.channel import Replies
 from streams.flow.requests.events import RecentEvents
-from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import ReceiptStore, ScopeStore, Table

@@ -11,8 +11,7 @@ from schemas.internal.changes import Change
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
 from streams.flow.requests.events import EventReader
-from streams.flow.steps.after_forgetting import AfterForgetting, ForgetReceipts
-from streams.flow.steps.apply_changes import ApplyChanges
+from streams.flow.steps.apply_changes import AfterForgetting, ApplyChanges, ForgetReceipts
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
 from streams.flow.turns_log import TurnsLog

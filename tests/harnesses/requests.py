@@ -9,10 +9,8 @@ from schemas.messages.commands import Command
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import Turn
-from streams.flow.requests.admission import Admission
-from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
-from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.requests.replies import Replies
+from streams.flow.requests.channel import Channel, Handler, HandlerResult, Replies, ReplyOptions
+from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix

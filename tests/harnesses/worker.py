@@ -25,13 +25,11 @@ from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
 from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import shipped_pipelines
-from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader
-from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
+from streams.flow.requests.pipeline import Admission, RequestPipeline
+from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.remember import RememberTurns
-from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from streams.flow.background.boundary_pages import note_told
+from streams.flow.background.boundaries import note_told
 from tests.worlds.in_memory_topics import InMemoryTopics
 
 

@@ -26,7 +26,7 @@ from schemas.messages.records import Outgoing, Record
 from schemas.state.pipelines import Revision
 from streams.adapters.kafka.admin import committed_offsets, connected_admin
 from streams.fair_queue import FairTurns
-from streams.flow.background.boundary_pages import note_told
+from streams.flow.background.boundaries import note_told
 from streams.flow.publisher import Publisher
 from streams.flow.runs.found import RunsFound
 from streams.settings import Settings

@@ -21,7 +21,7 @@ from schemas.messages.receipts import LOOKED_AT, Receipt, ReceiptRow
 from schemas.state.modes import VectorSpace
 from streams.batching import batches
 from streams.flow.publisher import await_all
-from streams.flow.steps.after_forgetting import ERASED, HIDDEN, PAGES, receipt_out
+from streams.flow.steps.apply_changes import ERASED, HIDDEN, PAGES, receipt_out
 from streams.flow.stores.tables import ReceiptStore
 from streams.flow.worker_context import WorkerContext
 from streams.retention import ERASED_BY_QUARTERS

@@ -12,7 +12,7 @@ from schemas.internal.events import Learned
 from schemas.messages.decoding import decode
 from schemas.messages.records import Headers, Outgoing, Record
 from streams.flow.death_counts import DeathCounts
-from streams.flow.requests.replies import Replies, log_context
+from streams.flow.requests.channel import Replies, log_context
 from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
 from streams.wire.fillers import is_filler

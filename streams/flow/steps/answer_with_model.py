@@ -26,8 +26,7 @@ from schemas.messages.replies import SuccessReply, encode_partial
 from schemas.models.language import Unanswerable
 from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
-from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.replies import Replies
+from streams.flow.requests.channel import HandlerResult, Replies, ReplyOptions
 from streams.flow.steps.answer import REPLY_MARGIN_S
 from streams.flow.turns_log import TakenTurns
 from streams.flow.worker_context import WorkerContext

@@ -15,8 +15,7 @@ from schemas.messages.records import Record
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import no_writes
 from streams.flow.requests.events import EventReader
-from streams.flow.runs.parts import timed_part
-from streams.flow.runs.recorder import RunRecorder
+from streams.flow.runs.recorder import RunRecorder, timed_part
 from streams.flow.steps.step import CommittingStep
 from streams.partition.commit import PartitionCommits
 

@@ -14,7 +14,7 @@ from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.backoff import until_available
-from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.bootstrap.deployment_records import agree_on_service, service_record
 from streams.deployment_log import DeploymentLog, readable
 from streams.observability.metrics import Meters
 from streams.settings import Settings

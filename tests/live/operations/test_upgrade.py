@@ -15,8 +15,7 @@ from modestream_client import MemoryClient
 from schemas.internal.service import MODEL_KEY, RELEASE_KEY, ModelRecord, Release, ServiceRecord
 from schemas.state.modes import ENGLISH_EMBEDDER
 from streams.adapters.kafka.deployment_log import read_values
-from streams.bootstrap.release_guard import OWN
-from streams.bootstrap.service_guard import service_record
+from streams.bootstrap.deployment_records import OWN, service_record
 from streams.deployment_log import readable
 from streams.settings import Settings
 from tests.builders.release_data import LATE_USER, SAID, USERS, dead_letters, hits, make, memories, seen_by, until_ready

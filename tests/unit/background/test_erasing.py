@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.flow.background.erasing import METER, EraseTexts
+from streams.flow.background.archiving import ERASURE_METER, EraseTexts
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.partition.database import PartitionDatabase, PartitionDatabases
@@ -89,19 +89,19 @@ def test_each_changelog_gets_the_deletion_of_no_row(filled: ErasingHarness) -> N
 
 
 async def test_database_is_committed_before_its_log_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.flow.background.erasing.TRUNCATE_PAUSE_S", 0.0)
+    monkeypatch.setattr("streams.flow.background.archiving.TRUNCATE_PAUSE_S", 0.0)
     harness = ErasingHarness(tmp_path, busy=2)
     await harness.erase.erase(PARTITION)
     assert harness.words.truncated == [True]
 
 
 async def test_erasure_that_fails_is_late_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.flow.background.erasing.TRUNCATE_PAUSE_S", 0.0)
+    monkeypatch.setattr("streams.flow.background.archiving.TRUNCATE_PAUSE_S", 0.0)
     harness = ErasingHarness(tmp_path, busy=15)
     running = asyncio.create_task(harness.erase.run(lambda: [PARTITION], 0.01))
     while not harness.words.truncated:
         await asyncio.sleep(0.001)
     running.cancel()
     assert len(harness.rows) >= 4
-    delay = harness.meters.registry.get_sample_value("modestream_retention_delay", {"what": METER})
+    delay = harness.meters.registry.get_sample_value("modestream_retention_delay", {"what": ERASURE_METER})
     assert delay is not None

@@ -14,7 +14,7 @@ from schemas.internal.events import Remembered
 from schemas.models.vectors import Point
 from schemas.state.memories import Memory
 from schemas.state.modes import VectorSpace
-from streams.flow.background.restoring import MAX_ENCODING, WRITE_BATCH, RestoreVectors
+from streams.flow.background.reembedding import MAX_ENCODING, WRITE_BATCH, RestoreVectors
 from tests.fakes.vector_index import FakeIndex
 from tests.harnesses.worker import HERE, WorkerHarness
 

@@ -197,7 +197,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from pydantic import BaseModel, field_validator
 from agents.commands.admit import Admit
-from streams.flow.requests.admission import MAX_INLINE_BYTES, Admission
+from streams.flow.requests.pipeline import MAX_INLINE_BYTES, Admission
 from streams.flow.requests.channel import Channel
 from streams.flow.death_counts import DeathCounts, noted
 from tests.builders.turns import record

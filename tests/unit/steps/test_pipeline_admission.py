@@ -15,8 +15,8 @@ from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import MAX_RESOURCES
 from schemas.state.policies import Policy
 from streams.adapters.policy_file import PolicyFile
-from streams.flow.requests.admission import MAX_HEADERS, MAX_INLINE_BYTES
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
+from streams.flow.requests.pipeline import MAX_HEADERS, MAX_INLINE_BYTES
 from tests.builders.turns import record, turn_fields
 from tests.fakes.clock import FakeClock
 from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness

@@ -12,8 +12,8 @@ from schemas.internal.events import Embedded, Remembered
 from schemas.messages.records import Record
 from schemas.state.memories import Memory
 from streams.flow.requests.events import EventReader, RecentEvents
+from streams.flow.steps.embed import Report, ReportEmbedded
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents
-from streams.flow.steps.report_embedded import Report, ReportEmbedded
 from tests.builders.turns import record
 from tests.harnesses.remember_steps import RememberSteps
 from tests.harnesses.worker import HERE, TOPICS

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.internal.service import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, FormerEmbedder, Mode, ModeDeclarations
-from streams.bootstrap.general_mode import GeneralMode
+from streams.bootstrap.deployment_records import GeneralMode
 from streams.deployment_log import readable
 from tests.fakes.deployment_log import FakeDeploymentLog
 from tests.fakes.embedders import FakeEmbedders

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.bootstrap import member_file
-from streams.bootstrap.member_file import MemberFile
-from streams.bootstrap.member_guard import check_member, running_on
+from streams.bootstrap import member_guard
+from streams.bootstrap.member_guard import MemberFile, check_member, running_on
 
 OWN, OTHER, FORMER = "w1-12ab34cd-0000-1", "w1-12ab34cd-0000-2", "w1-12ab34cd-0000-1"
 NAME = "w1-12ab34cd"
@@ -92,7 +91,7 @@ def test_clone_on_another_machine_does_not_vouch_for_the_member(
 ) -> None:
     lived(tmp_path / "member.json", OWN)
     (other := tmp_path / "boot_id").write_text("of another kernel\n")
-    monkeypatch.setattr(member_file, "BOOT_ID", other)
+    monkeypatch.setattr(member_guard, "BOOT_ID", other)
     assert lived(tmp_path / "member.json") is None
 
 

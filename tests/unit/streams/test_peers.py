@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.bootstrap.peers import has_other_directories, should_leave
+from streams.bootstrap.member_guard import has_other_directories, should_leave
 
 
 def noted(run: Path, member: str, worker: str | None = None) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.internal.service import RELEASE_KEY, Release
 from schemas.version import RELEASE, VERSION
-from streams.bootstrap.release_guard import OWN, READS_FROM, agree_on_release
+from streams.bootstrap.deployment_records import OWN, READS_FROM, agree_on_release
 from streams.deployment_log import readable
 from tests.fakes.deployment_log import FakeDeploymentLog
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.bootstrap.topic_settings import TopicSettings
+from streams.bootstrap.worker_topics import TopicSettings
 from streams.retention import LogRetention
 from streams.settings import Settings
 from streams.topics import (

@@ -8,7 +8,7 @@ import pytest
 from schemas.internal.service import SUCCESSOR_KEY, ServiceRecord, Successor, SuccessorState
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
-from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.bootstrap.deployment_records import agree_on_service, service_record
 from streams.settings import Settings
 from tests.builders.scopes import AgentScope
 from tests.fakes.deployment_log import FakeDeploymentLog

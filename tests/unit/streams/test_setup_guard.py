@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.internal.service import SETUP_KEY, Setup, SpaceRecord
-from streams.bootstrap.setup_guard import RecordedSpaces, agree_on_setup, setup_of
+from streams.bootstrap.deployment_records import RecordedSpaces, agree_on_setup, setup_of
 from streams.settings import Settings
 from tests.builders.taxonomies import SHIPPED, changed
 from tests.fakes.deployment_log import FakeDeploymentLog

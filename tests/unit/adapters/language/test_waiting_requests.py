@@ -16,7 +16,7 @@ from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.bootstrap.prompts import Prompts
 from streams.fair_queue import FairTurns
 from streams.flow.pipelines.in_force import shipped_pipelines
-from streams.flow.steps.retrieve import Question, RetrievalAgents
+from streams.flow.steps.answer import Question, RetrievalAgents
 from tests.builders.memories import made
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.model_server import Behaviour
