@@ -7,7 +7,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
 from modestream_client.operations import COMMANDS
 
-from gateway.service.backend import Backend
+from gateway.service.calls import Backend
 
 MAX_AGE_S = 2.0
 """Seconds for which an answer counts: `/ready` needs no key, so asking it often must cost the worker nothing."""

@@ -20,8 +20,8 @@ from modestream_client.kafka.log_reader import LogReader
 from modestream_client.kafka.own_clients import OwnProducer
 
 from gateway.backend.followers import Cluster, Follower
+from gateway.service.calls import unavailable
 from gateway.service.dead_letters import MAX_LETTERS, DeadLetterList, LetterPosition, read_letter
-from gateway.service.failures import unavailable
 from schemas.messages.records import Outgoing, Record
 
 log = logging.getLogger(__name__)

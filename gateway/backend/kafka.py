@@ -23,7 +23,7 @@ from modestream_client.transport import OnPartial
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster
 from gateway.connection_settings import ConnectionSettings
-from gateway.service.backend import Backend, Json
+from gateway.service.calls import Backend, Json
 from gateway.service.meters import Meters
 from gateway.service.tracing import carried_headers
 
@@ -37,7 +37,7 @@ RETRY_S = 1.0
 
 
 class KafkaBackend:
-    """Implements `gateway.service.backend.Backend`, as `async with KafkaBackend(…) as backend`."""
+    """Implements `gateway.service.calls.Backend`, as `async with KafkaBackend(…) as backend`."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class KafkaBackend:
 
 
 class MeasuredBackend:
-    """Implements `gateway.service.backend.Backend` over another one."""
+    """Implements `gateway.service.calls.Backend` over another one."""
 
     def __init__(self, backend: Backend, meters: Meters) -> None:
         self._backend = backend
@@ -169,7 +169,7 @@ Connect = Callable[[ConnectionSettings], tuple[DeploymentRecord, KafkaBackend]]
 
 
 class ServingBackend:
-    """Implements `gateway.service.backend.Backend`, as `async with ServingBackend(…) as backend`."""
+    """Implements `gateway.service.calls.Backend`, as `async with ServingBackend(…) as backend`."""
 
     def __init__(self, settings: ConnectionSettings, connect: Connect) -> None:
         self._settings = settings

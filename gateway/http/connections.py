@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from gateway.http.limits import Limits, busy
 from gateway.http.problems import problem
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from gateway.service.meters import Meters
 
 STALLED_S = 30.0

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.http.problems import problem
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.problems import problem
-from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Caller, Refused
 from gateway.service.tracing import named_request
 from schemas.messages.records import is_request_id
 

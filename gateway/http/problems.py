@@ -13,7 +13,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 
 from gateway.http.paths import is_stream
-from gateway.service.failures import Refused, failed
+from gateway.service.calls import Refused, failed
 from schemas.failures import Rejected
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from pydantic_core import from_json
 
 from gateway.http.limits import SMALL_BODY_BYTES
 from gateway.http.problems import refused_of
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AnswerRequest, AssembleRequest

@@ -23,9 +23,7 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 
 from gateway.keys.key_file import Key, KeyFile, digest_of
-from gateway.service.buckets import Buckets
-from gateway.service.calls import Caller
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Buckets, Caller, Refused
 from schemas.state.policies import Grants
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from modestream_client.operations import Operation
 
 from gateway.mcp.models import AddMemory, AskMemory, OneMemory, SetMemoryMode, recalled_of, record_of, texts_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
-from gateway.service.backend import Json
-from gateway.service.calls import Call
+from gateway.service.calls import Call, Json
 from gateway.service.service import MemoryService
 from gateway.service.turns import FORGOTTEN, Turn, with_time
 from schemas.scopes import ANY_VALUE

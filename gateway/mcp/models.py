@@ -10,7 +10,7 @@ from modestream_client.arguments import PromptText
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ModeDecay, PromptedStep, Role
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from gateway.service.backend import Json
+from gateway.service.calls import Json
 from schemas.messages.assemble import MIN_BUDGET_TOKENS
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.messages.turns import MAX_CONTENT_LENGTH

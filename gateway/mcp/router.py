@@ -20,8 +20,7 @@ from gateway.http.problems import problem
 from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import Context, build_server
 from gateway.service.access import require_user
-from gateway.service.calls import Call, Caller, own_user_of
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused, own_user_of
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.state.policies import PERMISSIONS

@@ -42,8 +42,7 @@ from gateway.mcp import calls
 from gateway.mcp.calls import RequestOf, ToolRequest
 from gateway.mcp.models import Found, Modes, NoArguments, OneMemory, Record, SearchMemory
 from gateway.mcp.tools import tools_of
-from gateway.service.backend import Json
-from gateway.service.failures import Refused, failed
+from gateway.service.calls import Json, Refused, failed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.messages.decoding import to_rejected

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from gateway.connection_settings import MODEL_TOOLS, MORE_TOOLS, USUAL_TOOLS
 from gateway.mcp import calls, models
 from gateway.mcp.calls import ToolCall
-from gateway.service.backend import Json
+from gateway.service.calls import Json
 
 UNLISTED = ("title", "minLength", "maxLength")
 """Keywords that are useless to a model; the service checks them."""

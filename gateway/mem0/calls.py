@@ -17,9 +17,7 @@ from pydantic_core import to_json
 
 from gateway.http.shapes import Shapes
 from gateway.service.access import PROJECT, may
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Call, Json, Refused
 from gateway.service.service import MemoryService
 from gateway.service.turns import Turn, idempotent_turn_id, with_time
 from schemas.messages.lists import MAX_PAGE_ITEMS

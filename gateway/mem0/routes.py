@@ -18,9 +18,7 @@ from gateway.http.problems import request_id_of
 from gateway.http.shapes import BodyReader, QueryReader, Shapes
 from gateway.mem0.calls import ANY_PROJECT, IdMapping, Ids, Mem0Calls, history_of, ids_of, memory_of, parted_id
 from gateway.service.access import require_user
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.service import MemoryService
 from schemas.messages.lists import MAX_PAGE_ITEMS
 from schemas.messages.retrieval import MAX_QUERY_LENGTH

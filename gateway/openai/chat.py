@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from schemas.messages.assemble import MAX_SHOWN_TEXTS, text_digest
 from schemas.messages.turns import pieces_of
 

@@ -18,8 +18,7 @@ from starlette.datastructures import Headers
 from gateway.openai.chat import Question
 from gateway.openai.outbox import Outbox
 from gateway.service.access import PROJECT
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.turns import Turn

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gateway.http.limits import Shares
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused
 from gateway.service.meters import Meters
 from gateway.service.turns import Turn
 

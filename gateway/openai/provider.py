@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.openai.memory import PREFIX
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Refused
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from gateway.openai.chat import Chat
 from gateway.openai.memory import PREFIX, READ_AS, ChatMemory, Exchange, Wishes
 from gateway.openai.outbox import Outbox
 from gateway.openai.provider import Passing, Provider, Relay
-from gateway.service.failures import Refused, failed
+from gateway.service.calls import Refused, failed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 

@@ -35,7 +35,7 @@ from gateway.pages.routes.project import category_pages, consolidation_pages, fo
 from gateway.pages.routes.runs import run_pages
 from gateway.pages.routes.start import import_pages, start_pages
 from gateway.pages.sign_in import SignIn, session_pages
-from gateway.service.failures import Refused, failed
+from gateway.service.calls import Refused, failed
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
 

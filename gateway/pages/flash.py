@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 
 COOKIE = "ms-notice"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup, escape
 from pydantic_core import to_json
 
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from schemas.state.files import uploaded_sha256
 
 

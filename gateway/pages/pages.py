@@ -28,9 +28,7 @@ from gateway.pages.glossary import GLOSSARY
 from gateway.pages.refill import refilled
 from gateway.pages.requests import PAGES, Form, View, view_of
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.service import MemoryService
 from schemas.scopes import ANY_VALUE
 

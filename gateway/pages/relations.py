@@ -8,8 +8,7 @@ from typing import Any
 from modestream_client.operations import SEARCH_MEMORIES
 
 from gateway.pages.formats import Piece, excerpt, pieces_of
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Refused
 from gateway.service.service import MemoryService
 
 Record = dict[str, Any]

@@ -20,9 +20,7 @@ from gateway.http.calls import decoded
 from gateway.http.problems import request_id_of
 from gateway.pages.flash import Flash
 from gateway.service.access import PROJECT, may, may_everywhere, may_in_project, require_user
-from gateway.service.backend import Json
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Json, Refused
 from gateway.service.service import MemoryService
 from schemas.scopes import ANY_VALUE
 from schemas.state.policies import Permission

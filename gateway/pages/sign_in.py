@@ -20,8 +20,7 @@ from gateway.http.identity import Callers, OpenCallers
 from gateway.keys.callers import KeyCallers
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, read_form
-from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Caller, Refused
 
 SIGN_IN = f"{PAGES}/sign-in"
 """The path of the form."""

@@ -5,8 +5,7 @@ A refusal reveals nothing about existing data.
 
 from typing import Any
 
-from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Caller, Refused
 from schemas.scopes import ANY_VALUE
 from schemas.state.policies import Permission, admits
 

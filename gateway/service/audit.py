@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Refused
 
 AUDIT = "gateway.audit"
 """Name of the logger."""

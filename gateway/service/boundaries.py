@@ -12,7 +12,7 @@ from typing import Any
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic_core import from_json
 
-from gateway.service.backend import Json
+from gateway.service.calls import Json
 
 MAX_BOUNDARIES = 200_000
 """Boundaries in memory; more are counted as `not_listed`, up to as many, and any Kafka tool can read them."""

@@ -1,10 +1,70 @@
-"""A call: the caller with its grants, its user, and the time limit of its answer."""
+"""A call: the caller with its grants, its user, and the time limit of its answer; and its failure, `Refused`.
+
+Every transport translates `Refused`: a code, a sentence and a field. Sentences name no broker, topic or file, and hold
+no text of a memory.
+"""
 
 import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
-from gateway.service.failures import Refused, out_of_time
+from modestream_client.answers import Reply
+from modestream_client.records import Written
+from modestream_client.transport import OnPartial
+
+from schemas.failures import ErrorCode
 from schemas.state.policies import Grant
+
+RefusalCode = Literal[ErrorCode, "unauthenticated", "method_not_allowed", "too_many_requests", "timeout", "misdirected"]
+
+RETRY_AFTER_S = 2
+"""Seconds after which an outage may be over: a restarted worker or broker answers within a few."""
+
+
+class Refused(Exception):
+    """A call that failed: `code` of the contract, `message` for the caller, `field` as the caller named it.
+
+    `retry_after_s` is set where the same call may succeed later. `names_resource`: the value at fault is the name of
+    the call's resource, such as a mode in a path.
+    """
+
+    def __init__(
+        self,
+        code: RefusalCode,
+        message: str,
+        field: str | None = None,
+        *,
+        retry_after_s: int | None = None,
+        names_resource: bool = False,
+    ) -> None:
+        super().__init__(f"{code}: {message}" + (f" ({field})" if field else ""))
+        self.code: RefusalCode = code
+        self.message = message
+        self.field = field
+        self.retry_after_s = retry_after_s
+        self.names_resource = names_resource
+
+
+def unavailable() -> Refused:
+    """Return the refusal for an unreachable service."""
+    message = "the memory service can't be reached now; send the same request again later"
+    return Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
+
+
+def out_of_time(*, writes: bool = False) -> Refused:
+    """Return the error of a call without an answer in time; `writes`: it may still take effect."""
+    message = "no answer in time; the request can be sent again"
+    if writes:
+        message = "no answer in time: the write may still have been stored; send it again with the same turn_id"
+    return Refused("timeout", message, retry_after_s=RETRY_AFTER_S)
+
+
+def failed() -> Refused:
+    """Return the error of a service that failed; the operator finds the cause by the request's id."""
+    return Refused("internal", "the memory service failed to answer this request; its log has the reason")
+
 
 DEFAULT_WAIT_S = 10.0
 """Default seconds of an answer (docs/contract.md)."""
@@ -53,3 +113,64 @@ def own_user_of(caller: Caller) -> str:
     if caller.own_user is None:
         raise Refused("invalid_value", "this key has no user: name the user in the path", "user_id")
     return caller.own_user
+
+
+Json = dict[str, Any]
+
+
+class Backend(Protocol):
+    """Requests and replies. Every method raises the client's errors: `MemoryClientError` and its subclasses."""
+
+    async def request(
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None,
+        timeout: float,
+        deadline: bool = True,
+        on_partial: OnPartial | None = None,
+    ) -> tuple[Reply, Written]:
+        """Send a record with a `scope` to `topic` (without its prefix) and wait for its reply.
+
+        With `deadline` the service drops the request after `timeout` seconds. `on_partial` asks for partial replies.
+        """
+        ...
+
+    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
+        """Send a record and wait until it is written, but not for its effect."""
+        ...
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records."""
+        ...
+
+
+MAX_BUCKETS = 10_000
+"""Maximum remembered names, least recently used first out."""
+
+
+class Buckets:
+    """`rate` a second for each name, and `burst` at once."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = max(1.0, burst)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> float:
+        """Take one token of a name; return 0, or the seconds until the next one."""
+        now = self._clock()
+        left, at = self._left.pop(name, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        wait_s = 0.0 if left >= 1 else (1 - left) / self._rate
+        self._left[name] = (left - 1 if wait_s == 0 else left, now)
+        if len(self._left) > MAX_BUCKETS:
+            self._left.popitem(last=False)
+        return wait_s
+
+    def charge(self, name: str, count: int) -> None:
+        """Take tokens of a name even if they are not there: the next `take` waits until they are."""
+        left, at = self._left.get(name, (self._burst, self._clock()))
+        self._left[name] = (left - count, at)

@@ -23,8 +23,7 @@ from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_everywhere, may_in_project
 from gateway.service.audit import audited
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused
 from schemas.messages.records import Outgoing, Record
 from schemas.moments import iso, moment_of
 from schemas.scopes import ANY_VALUE

@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple
 from pydantic_core import from_json
 
 from gateway.service.access import may_read_project, require_user
-from gateway.service.backend import Json
-from gateway.service.calls import Call
+from gateway.service.calls import Call, Json
 from gateway.service.requests import CheckedRequests
 
 EventType = Literal["remembered", "embedded", "moved", "superseded", "forgotten", "consolidated"]

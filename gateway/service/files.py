@@ -18,9 +18,7 @@ from modestream_client.records import canonical
 from pydantic import ValidationError
 
 from gateway.service.access import require_scope
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused, unavailable
+from gateway.service.calls import Call, Json, Refused, unavailable
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests

@@ -31,9 +31,7 @@ from pydantic_core import from_json, to_json
 
 from gateway.service.access import PROJECT
 from gateway.service.audit import audited
-from gateway.service.backend import Json
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Call, Caller, Json, Refused
 from gateway.service.operations import Operations
 from gateway.service.turns import FORGOTTEN, Turn, Turns
 from schemas.failures import Rejected

@@ -16,9 +16,7 @@ from modestream_client.operations import Operation
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
 from gateway.service.audit import audited
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.requests import CheckedRequests, result_of
 from gateway.service.turns import Turn, Turns
 from schemas.scope_models import some_scope

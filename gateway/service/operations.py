@@ -15,9 +15,7 @@ from modestream_client.transport import OnPartial
 
 from gateway.service.access import require_scope
 from gateway.service.audit import audited
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Call, Json, Refused
 from gateway.service.requests import CheckedRequests, refused_by_service, result_of, with_warnings
 
 AUDITED: Mapping[str, Mapping[str, str]] = {

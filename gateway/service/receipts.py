@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic_core import from_json
 
-from gateway.service.backend import Json
+from gateway.service.calls import Json, Refused
 from gateway.service.events import already_begun
-from gateway.service.failures import Refused
 from schemas.messages.records import Record
 
 TOPIC = "receipts"

@@ -17,9 +17,7 @@ from modestream_client.records import Written
 from modestream_client.transport import OnPartial
 
 from gateway.service.access import require_operating, require_scope
-from gateway.service.backend import Backend, Json
-from gateway.service.calls import Call
-from gateway.service.failures import RETRY_AFTER_S, Refused, failed, out_of_time, unavailable
+from gateway.service.calls import RETRY_AFTER_S, Backend, Call, Json, Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
 from schemas.state.policies import OPERATOR, Permission
 

@@ -11,8 +11,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import from_json
 
 from gateway.service.access import PROJECT, may_read_project
-from gateway.service.backend import Json
-from gateway.service.calls import Call
+from gateway.service.calls import Call, Json
 
 TOPIC = "consolidated"
 

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway.service.backend import Backend
 from gateway.service.boundaries import Boundaries
+from gateway.service.calls import Backend
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
 from gateway.service.events import EventStreams, Feed, already_begun
 from gateway.service.files import Files, FileStore

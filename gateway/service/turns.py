@@ -16,9 +16,7 @@ from modestream_client.operations import LIST_MEMORIES
 from modestream_client.records import TURNS_TOPIC, Written, build_record
 
 from gateway.service.audit import audited
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests, warnings_of
 

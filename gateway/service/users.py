@@ -15,10 +15,8 @@ from modestream_client.boundary import boundary_key
 from modestream_client.operations import HEALTH, LIST_PROJECTS
 
 from gateway.service.access import may_read_project, may_see
-from gateway.service.backend import Json
 from gateway.service.boundaries import Boundaries, sum_up
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Json, Refused
 from gateway.service.operations import Operations
 from schemas.scopes import ANY_VALUE
 from schemas.version import VERSION

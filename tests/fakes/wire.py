@@ -13,7 +13,7 @@ TURN_FIELDS = {"mode": "general", "mode_source": "fallback", "version": 1}
 
 
 class FakeWire:
-    """Implements `gateway.service.backend.Backend`; every user is in partition 1."""
+    """Implements `gateway.service.calls.Backend`; every user is in partition 1."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Json, str | None]] = []

@@ -16,8 +16,7 @@ from gateway.http.identity import Callers
 from gateway.mcp.calls import ToolRequest
 from gateway.mcp.router import McpRouter
 from gateway.mcp.server import build_server
-from gateway.service.backend import Backend
-from gateway.service.calls import Call, Caller
+from gateway.service.calls import Backend, Call, Caller
 from gateway.service.service import MemoryService
 
 REVISIONS = {"2026-07-28": "auto", "2025-11-25": "legacy"}

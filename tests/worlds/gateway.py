@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from gateway.http.app import create_app
-from gateway.service.backend import Backend
+from gateway.service.calls import Backend
 from gateway.service.service import MemoryService
 
 

@@ -9,8 +9,7 @@ from fastapi.responses import JSONResponse
 from gateway.http.calls import CallerOf, PathName, Preference, wait_of
 from gateway.http.problems import request_id_of
 from gateway.readiness import probe_user
-from gateway.service.calls import Call
-from gateway.service.failures import unavailable
+from gateway.service.calls import Call, unavailable
 from gateway.service.service import MemoryService
 
 IsReady = Callable[[], Awaitable[bool]]

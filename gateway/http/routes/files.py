@@ -14,8 +14,7 @@ from gateway.http.calls import PathName, ReadCall, WriteCall
 from gateway.http.limits import read_upload
 from gateway.http.routes.memories import IdempotencyKey
 from gateway.http.shapes import Shapes
-from gateway.service.backend import Json
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.calls import RETRY_AFTER_S, Json, Refused
 from gateway.service.files import Files, OpenFile, Upload, metadata_of, plain_media_type, plain_name
 from gateway.service.service import MemoryService
 

@@ -13,8 +13,7 @@ from pydantic_core import to_json
 from gateway.http.calls import ManageCall, PathName, ReadCall, WriteCall
 from gateway.http.limits import CHARGE_WRITES
 from gateway.http.shapes import BodyReader, Shapes, parsed
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from gateway.service.service import MemoryService
 from gateway.service.turns import Turn, idempotent_turn_id, with_time
 from schemas.messages.decoding import parse_object

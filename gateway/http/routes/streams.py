@@ -17,9 +17,8 @@ from pydantic_core import to_json
 from gateway.http.calls import JSONAnswer, ReadCall
 from gateway.http.problems import problem_body, request_id_of
 from gateway.http.shapes import Shapes
-from gateway.service.backend import Json
+from gateway.service.calls import Json, Refused, failed
 from gateway.service.events import Sent
-from gateway.service.failures import Refused, failed
 from gateway.service.service import MemoryService
 
 RETRY_MS = 2_000

@@ -18,8 +18,7 @@ from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.pages.sign_in import SignIn
 from gateway.service.access import require_operating
 from gateway.service.audit import audited
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Refused
 
 
 def key_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:

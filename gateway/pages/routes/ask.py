@@ -21,8 +21,7 @@ from gateway.pages.formats import ROLES, excerpt, json_text, pieces_of
 from gateway.pages.live import UNBUFFERED, as_event
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from schemas.scopes import ANY_VALUE
 
 SHOWN = ("hits", "modes", "context")

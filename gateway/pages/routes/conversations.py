@@ -13,8 +13,7 @@ from gateway.pages.formats import plural, said, speaker_of
 from gateway.pages.pages import Pages, or_too_slow
 from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.service.access import may
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 
 MAX_SAME_ID = 20
 """Projects whose conversations with the same id one page shows."""

@@ -9,9 +9,8 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.formats import plural
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, read_form
-from gateway.service.calls import Call
+from gateway.service.calls import Call, Refused
 from gateway.service.dead_letters import DeadLetter, LetterFilter, LetterPosition, shown
-from gateway.service.failures import Refused
 
 PAGE = "dead-letters"
 

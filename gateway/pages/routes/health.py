@@ -14,9 +14,8 @@ from gateway.pages.criteria import criteria_of_user
 from gateway.pages.live import live_answer
 from gateway.pages.pages import Pages, boundary_of
 from gateway.pages.requests import PAGES, View, read_form
-from gateway.service.backend import Json
+from gateway.service.calls import Json, Refused
 from gateway.service.dead_letters import LetterFilter
-from gateway.service.failures import Refused
 
 MODES_SHOWN = 100
 """Modes of one table, those with most memories; the page Modes lists all of a user."""

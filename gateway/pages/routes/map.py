@@ -16,8 +16,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.formats import marked_text, plural
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, read_form
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from schemas.messages.lists import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
 

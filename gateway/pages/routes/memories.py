@@ -37,8 +37,7 @@ from gateway.pages.pages import Pages, boundary_of, or_too_slow, see
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.service.access import may
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from gateway.service.memories import Outcome, Selected
 from schemas.moments import iso
 

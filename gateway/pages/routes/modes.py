@@ -11,8 +11,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.formats import marked_text
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 
 DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))
 """Decays with the time in which memories lose weight."""

@@ -13,8 +13,7 @@ from gateway.pages.live import live_answer
 from gateway.pages.pages import Pages, boundary_of, see, worker_may_be_away
 from gateway.pages.requests import PAGES, View
 from gateway.service.access import may_read_project
-from gateway.service.backend import Json
-from gateway.service.calls import Call
+from gateway.service.calls import Call, Json
 
 USERS_SHOWN = 50
 """Users of one page."""

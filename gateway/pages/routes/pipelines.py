@@ -14,9 +14,7 @@ from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.readiness import probe_user
 from gateway.service.access import require_operating
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 
 REVISIONS_SHOWN = 20
 

@@ -15,8 +15,7 @@ from gateway.pages.formats import plural
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import PROJECT
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 from gateway.service.runs import Change
 
 INTENTION_LISTS = (

@@ -12,8 +12,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.charts import BAR_WIDTH
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, name_of
-from gateway.service.backend import Json
-from gateway.service.failures import Refused
+from gateway.service.calls import Json, Refused
 
 PAGE = "runs"
 

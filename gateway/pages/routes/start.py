@@ -18,9 +18,7 @@ from gateway.http.limits import read_upload
 from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.access import PROJECT, may_in_project
-from gateway.service.backend import Json
-from gateway.service.calls import Call
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.imports import MAX_EXPORT_BYTES, Asked
 from gateway.service.turns import Turn
 

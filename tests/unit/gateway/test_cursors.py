@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from gateway.service.users import cursor_of, position_of
 
 

@@ -16,8 +16,7 @@ from gateway.http.app import create_app
 from gateway.http.connections import Connections
 from gateway.http.limits import MAX_BODY_BYTES, MAX_FORM_BYTES, Limits, seconds_of_body
 from gateway.server import granted_descriptors, server_of
-from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Caller, Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.messages.decoding import MAX_VALUES

@@ -12,8 +12,7 @@ from gateway.connection_settings import MODEL_TOOLS, USUAL_TOOLS
 from gateway.http.limits import Limits
 from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import mem0_routes
-from gateway.service.buckets import MAX_BUCKETS, Buckets
-from gateway.service.calls import Caller
+from gateway.service.calls import MAX_BUCKETS, Buckets, Caller
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over

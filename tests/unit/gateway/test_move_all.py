@@ -3,8 +3,7 @@
 import pytest
 from modestream_client.failures import MemoryServiceError
 
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire, Json
 

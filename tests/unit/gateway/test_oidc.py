@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from gateway.keys import callers as key_callers
 from gateway.keys.callers import OidcCallers, OidcSettings, SigningKeys
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from schemas.state.policies import Policy
 
 ISSUER, AUDIENCE = "https://login.example", "modestream"

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gateway.service import receipts as module
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from gateway.service.receipts import Receipts
 from schemas.messages.records import Record
 

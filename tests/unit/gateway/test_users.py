@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.service.boundaries import Boundaries
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Call, Caller, Refused
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
 from schemas.version import VERSION

@@ -14,8 +14,7 @@ from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
 from gateway.openai import outbox as outbox_module
-from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.calls import Caller, Refused
 from gateway.service.service import MemoryService
 from tests.fakes.provider import DONE, EVENTS, LAST, completion, event
 from tests.fakes.wire import FakeWire

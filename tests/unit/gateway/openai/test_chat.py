@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.openai.chat import Chat, Question, text_of
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 from schemas.messages.assemble import MAX_SHOWN_TEXTS, text_digest
 from schemas.messages.turns import MAX_CONTENT_LENGTH
 

@@ -7,8 +7,7 @@ import pytest
 
 from gateway.openai import outbox as module
 from gateway.openai.outbox import BYTES_BESIDE_TEXT, Outbox
-from gateway.service.calls import Call, Caller
-from gateway.service.failures import Refused, unavailable
+from gateway.service.calls import Call, Caller, Refused, unavailable
 from gateway.service.meters import Meters
 from gateway.service.turns import Turn
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.pages.requests import Form
 from gateway.pages.routes.memories import Choice, chosen
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 
 FIELDS = frozenset({"project_id"})
 

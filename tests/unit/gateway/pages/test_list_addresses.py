@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.pages.requests import EXTRACTED_TYPES, MAX_TRAIL, list_fields, pager_of
-from gateway.service.failures import Refused
+from gateway.service.calls import Refused
 
 
 def test_days_are_whole_and_the_last_one_is_included() -> None:
