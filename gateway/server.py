@@ -26,9 +26,8 @@ from gateway.backend.dead_letters import KafkaDeadLetters
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster, Feeds
 from gateway.backend.kafka import KafkaBackend, MeasuredBackend
-from gateway.http.app import create_app
+from gateway.http.app import AllowedHosts, create_app
 from gateway.http.connections import Connection, Connections
-from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
 from gateway.http.limits import Limits
 from gateway.http.telemetry import metrics_served
@@ -36,14 +35,14 @@ from gateway.identification import check_key_file, identification_of, without_po
 from gateway.keys.callers import KeyCallers
 from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import BODIES, mem0_routes
-from gateway.openai.outbox import Outbox
+from gateway.openai.memory import Outbox
 from gateway.openai.provider import Provider
 from gateway.openai.routes import OpenAiDoor, OpenAiErrors
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn
 from gateway.readiness import readiness_of
-from gateway.service.audit import AUDIT, AuditFile
+from gateway.service.access import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters
 from gateway.service.events import Feed

@@ -17,8 +17,8 @@ from gateway.backend.deployment_record import CircularSuccession, DeploymentReco
 from gateway.backend.followers import Cluster
 from gateway.backend.kafka import KafkaBackend, ServingBackend
 from gateway.connection_settings import ConnectionSettings, StdioSettings
-from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import build_server
+from gateway.mcp.tools import ToolRequest
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
 

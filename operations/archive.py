@@ -18,8 +18,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json, to_json
 
-from operations.copy.entry_builder import EntryBuilder
-from operations.copy.logs import LOGS, Entry, Log, LogPartition, LogSource, Outcome, Positions
+from operations.copy.entry_builder import LOGS, Entry, EntryBuilder, Log, LogPartition, LogSource, Outcome, Positions
 from schemas.internal.service import UNCHANGEABLE, ServiceRecord
 from schemas.messages.records import Record
 from streams.adapters.durable_files import fsync_path, write_durably

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport
-from operations.copy.entry_builder import EntryBuilder
+from operations.copy.entry_builder import CopiedRecord, Entry, EntryBuilder, LogSource, LogTarget, Outcome, Positions
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
-from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
 from operations.deployment import Progress, deployment_at, named_scope
 from operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from schemas.internal.service import Successor, check_topic_prefix

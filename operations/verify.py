@@ -19,10 +19,9 @@ from pydantic import BaseModel, ValidationError
 
 from agents.rules.memory.versions import identify_turn
 from operations.compare import Differences, UserListing, differences
-from operations.copy.entry_builder import EntryBuilder
+from operations.copy.entry_builder import Entry, EntryBuilder
 from operations.copy.kafka_source import ArchivedLog
 from operations.copy.kafka_target import KafkaTarget, open_target
-from operations.copy.logs import Entry
 from operations.deployment import (
     Progress,
     Selection,

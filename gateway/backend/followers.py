@@ -20,9 +20,8 @@ from modestream_client.kafka.security import KafkaSecurity, connection_options
 from gateway.connection_settings import ConnectionSettings
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import unavailable
-from gateway.service.events import TOPICS, Feed
-from gateway.service.receipts import TOPIC as RECEIPTS_TOPIC
-from gateway.service.receipts import Receipts
+from gateway.service.events import TOPIC as RECEIPTS_TOPIC
+from gateway.service.events import TOPICS, Feed, Receipts
 from gateway.service.runs import TOPIC as RUNS_TOPIC
 from gateway.service.runs import Runs
 from schemas.messages.records import Record

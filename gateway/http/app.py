@@ -3,32 +3,118 @@
 `create_app` builds it without any connection; other routes, such as those of MCP, are served with its own.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ConnectionScope
 
 from gateway.http.document import document_app
-from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import NO_PATH_CALLERS, Callers, Identify, OpenCallers, RequestIds
 from gateway.http.limits import Limit, Limits, ReadBodies, UnderWay
-from gateway.http.paths import Heads, RawPaths
-from gateway.http.problems import handle_problems
-from gateway.http.routes.deployment import IsReady, health_routes, user_routes
-from gateway.http.routes.files import file_routes
-from gateway.http.routes.memories import forget_routes, memory_routes, turn_routes
-from gateway.http.routes.operations import import_routes, job_routes, operation_routes, pipeline_routes, tagged
+from gateway.http.problems import Heads, RawPaths, handle_problems, problem
+from gateway.http.routes.memories import file_routes, forget_routes, memory_routes, turn_routes
+from gateway.http.routes.operations import (
+    IsReady,
+    health_routes,
+    import_routes,
+    job_routes,
+    operation_routes,
+    pipeline_routes,
+    tagged,
+    user_routes,
+)
 from gateway.http.routes.streams import answer_routes, event_routes, export_routes
 from gateway.http.shapes import Shapes
 from gateway.http.telemetry import OWN_SPANS, Measure, Trace
+from gateway.service.calls import Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
+
+log = logging.getLogger(__name__)
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+"""Hosts that are served by default; any port, as forwarded ports differ."""
+
+DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+SAME_SITES = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site` for our own pages, and for a typed address."""
+
+
+class AllowedHosts:
+    """The hosts under which this gateway is reached: `host` for any port, or `host:port`."""
+
+    def __init__(self, hosts: Iterable[str] = ()) -> None:
+        self.hosts = frozenset(host.lower() for host in (*LOOPBACK_HOSTS, *hosts))
+
+    def admits(self, host: str) -> bool:
+        """True for the value of a header `Host` that is served.
+
+        >>> AllowedHosts(["memory.example"]).admits("memory.example:8443")
+        True
+        """
+        name, _ = _parted(host.lower())
+        return host.lower() in self.hosts or name in self.hosts
+
+    def admits_origin(self, origin: str, host: str) -> bool:
+        """True for an origin that equals the requested host, or is set."""
+        parts = urlsplit(origin.lower())
+        if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
+            return False
+        if parts.netloc == host.lower():
+            return True
+        name, port = _parted(parts.netloc)
+        public = self.hosts - set(LOOPBACK_HOSTS)
+        return name in public or f"{name}:{port or DEFAULT_PORTS[parts.scheme]}" in public
+
+
+class CheckHosts:
+    """Refuses foreign hosts, and pages of other origins; passes everything else on.
+
+    A name rebound to loopback arrives with its own name in `Host`: 421. A page of another origin sends `Origin`, or
+    `Sec-Fetch-Site: cross-site`: 403. Programs send neither, and pass.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: ConnectionScope, receive: Receive, send: Send) -> None:
+        refused = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        if refused is not None:
+            await problem(refused, str(scope.get("request_id", "-")))(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> Refused | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._allowed.admits(hosts[0]):
+            log.warning("refused host %.100r: is it one of GATEWAY_HOSTS?", ",".join(hosts))
+            return Refused("misdirected", "this host is not served here; the operator sets the names of this gateway")
+        origins = headers.getlist("origin")
+        if not all(self._allowed.admits_origin(origin, hosts[0]) for origin in origins):
+            return Refused("not_allowed", "pages of this origin may not call this gateway")
+        if not origins and headers.get("sec-fetch-site", "none") not in SAME_SITES:
+            return Refused("not_allowed", "pages of other sites may not call this gateway")
+        return None
+
+
+def _parted(host: str) -> tuple[str, str]:
+    """Split a host from its port; an IPv6 address has colons within brackets."""
+    name, colon, port = host.rpartition(":")
+    return (name, port) if colon and not host.endswith("]") else (host, "")
+
 
 shapes_with = cache(Shapes)
 """The shapes of a scope model, made once: a third of the time of `create_app`."""

@@ -20,8 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.http.identity import OPEN_PATHS
-from gateway.http.paths import is_stream
-from gateway.http.problems import SENTENCES_OF_HTTP, problem
+from gateway.http.problems import SENTENCES_OF_HTTP, is_stream, problem
 from gateway.service.calls import RETRY_AFTER_S, Buckets, Caller, RefusalCode, Refused
 from gateway.service.meters import Meters
 from schemas.messages.decoding import MAX_VALUES, count_values

@@ -18,7 +18,7 @@ from prometheus_client import start_http_server
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.http.paths import is_stream
+from gateway.http.problems import is_stream
 from gateway.service.meters import Meters
 
 SCOPE = "modestream.gateway"

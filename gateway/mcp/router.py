@@ -17,8 +17,8 @@ from gateway.connection_settings import USUAL_TOOLS
 from gateway.http.calls import decoded
 from gateway.http.limits import COUNT_WRITE, WAIT_FOR_MODEL
 from gateway.http.problems import problem
-from gateway.mcp.calls import ToolRequest
 from gateway.mcp.server import Context, build_server
+from gateway.mcp.tools import ToolRequest
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller, Refused, own_user_of
 from gateway.service.meters import Meters
@@ -32,7 +32,7 @@ USER = "modestream.mcp_user"
 """Key of the user in an ASGI scope."""
 
 CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-"""`gateway.http.hosts` checks hosts and origins around all paths, with one setting for all of them."""
+"""`gateway.http.app` checks hosts and origins around all paths, with one setting for all of them."""
 
 
 class McpRouter:

@@ -38,10 +38,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from gateway.connection_settings import USUAL_TOOLS
-from gateway.mcp import calls
-from gateway.mcp.calls import RequestOf, ToolRequest
 from gateway.mcp.models import Found, Modes, NoArguments, OneMemory, Record, SearchMemory
-from gateway.mcp.tools import tools_of
+from gateway.mcp.tools import RequestOf, ToolRequest, get_memory, list_modes, search_memory, tools_of
 from gateway.service.calls import Json, Refused, failed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
@@ -179,7 +177,7 @@ class Handlers:
             raise MCPError(INVALID_PARAMS, "there is one prompt, recall, and it needs its argument topic")
         try:
             request = self._request_of(context)
-            memories = await calls.search_memory(self._service, request, SearchMemory(query=topic))
+            memories = await search_memory(self._service, request, SearchMemory(query=topic))
         except (Refused, ValueError) as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from None
         text = ABOUT + Found.model_validate(memories).model_dump_json(exclude_none=True)
@@ -188,11 +186,11 @@ class Handlers:
 
     async def _resource(self, request: ToolRequest, uri: str) -> BaseModel:
         if uri == MODES_URI:
-            return Modes.model_validate(await calls.list_modes(self._service, request, NoArguments()))
+            return Modes.model_validate(await list_modes(self._service, request, NoArguments()))
         memory_id = unquote(uri.removeprefix(MEMORY_URI))
         if not uri.startswith(MEMORY_URI) or not memory_id:
             raise Refused("not_found", f"there is no such resource; there are {MODES_URI} and {MEMORY_URI}ID")
-        memory = await calls.get_memory(self._service, request, OneMemory(memory_id=memory_id))
+        memory = await get_memory(self._service, request, OneMemory(memory_id=memory_id))
         return Record.model_validate(memory)
 
 

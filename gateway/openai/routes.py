@@ -20,10 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.http.calls import caller_of
 from gateway.http.problems import MEDIA_TYPE, problem, request_id_of
 from gateway.http.shapes import parsed
-from gateway.openai.answers import AnswerReader, StreamedAnswer, WholeAnswer
-from gateway.openai.chat import Chat
-from gateway.openai.memory import PREFIX, READ_AS, ChatMemory, Exchange, Wishes
-from gateway.openai.outbox import Outbox
+from gateway.openai.chat import AnswerReader, Chat, StreamedAnswer, WholeAnswer
+from gateway.openai.memory import PREFIX, READ_AS, ChatMemory, Exchange, Outbox, Wishes
 from gateway.openai.provider import Passing, Provider, Relay
 from gateway.service.calls import Refused, failed
 from gateway.service.meters import Meters

@@ -21,8 +21,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.kafka.client import PRINCIPAL_HEADER
 from pydantic_core import from_json
 
-from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_everywhere, may_in_project
-from gateway.service.audit import audited
+from gateway.service.access import DEFAULT_PROJECT, PROJECT, audited, may_everywhere, may_in_project
 from gateway.service.calls import Call, Caller, Refused
 from schemas.messages.records import Outgoing, Record
 from schemas.moments import iso, moment_of

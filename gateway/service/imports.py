@@ -29,8 +29,7 @@ from modestream_client.operations import REPORT_IMPORT
 from modestream_client.records import build_record
 from pydantic_core import from_json, to_json
 
-from gateway.service.access import PROJECT
-from gateway.service.audit import audited
+from gateway.service.access import PROJECT, audited
 from gateway.service.calls import RETRY_AFTER_S, Call, Caller, Json, Refused
 from gateway.service.operations import Operations
 from gateway.service.turns import FORGOTTEN, Turn, Turns

@@ -14,8 +14,7 @@ from modestream_client import operations as rows
 from modestream_client.arguments import MAX_MOVED_MEMORIES
 from modestream_client.operations import Operation
 
-from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
-from gateway.service.audit import audited
+from gateway.service.access import DEFAULT_PROJECT, PROJECT, audited, may_read_project, readable_project, require_scope
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.requests import CheckedRequests, result_of
 from gateway.service.turns import Turn, Turns

@@ -13,8 +13,7 @@ from modestream_client.operations import ANSWER, GET_JOB, Operation
 from modestream_client.records import Written
 from modestream_client.transport import OnPartial
 
-from gateway.service.access import require_scope
-from gateway.service.audit import audited
+from gateway.service.access import audited, require_scope
 from gateway.service.calls import RETRY_AFTER_S, Call, Json, Refused
 from gateway.service.requests import CheckedRequests, refused_by_service, result_of, with_warnings
 

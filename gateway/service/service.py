@@ -6,12 +6,11 @@ from pathlib import Path
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Backend
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
-from gateway.service.events import EventStreams, Feed, already_begun
+from gateway.service.events import EventStreams, Feed, Receipts, already_begun
 from gateway.service.files import Files, FileStore
 from gateway.service.imports import Imports
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
-from gateway.service.receipts import Receipts
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
 from gateway.service.turns import Export, Turns

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from modestream_client.operations import LIST_MEMORIES
 from modestream_client.records import TURNS_TOPIC, Written, build_record
 
-from gateway.service.audit import audited
+from gateway.service.access import audited
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests, warnings_of

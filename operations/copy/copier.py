@@ -24,8 +24,18 @@ from typing import Self
 from modestream_client import MemoryServiceError
 from pydantic import BaseModel, ValidationError
 
-from operations.copy.entry_builder import EntryBuilder, LeftOut
-from operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogSource, LogTarget, Outcome, Positions
+from operations.copy.entry_builder import (
+    LOGS,
+    CopiedRecord,
+    Entry,
+    EntryBuilder,
+    LeftOut,
+    Log,
+    LogSource,
+    LogTarget,
+    Outcome,
+    Positions,
+)
 from operations.deployment import at_most
 from schemas.messages.records import Record
 from streams.adapters.durable_files import write_durably

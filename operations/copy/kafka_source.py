@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
 
-from operations.copy.logs import LOGS, Log, LogPartition, Outcome, Positions
+from operations.copy.entry_builder import LOGS, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets, count_partitions
 from streams.adapters.kafka.logs import PIPELINES_PARTITION, open_reader, read_to_end

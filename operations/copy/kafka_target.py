@@ -11,9 +11,8 @@ from modestream_client.kafka.connection import CORRELATION_ID, Connection, Pendi
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
 from pydantic_core import from_json, to_json
 
-from operations.copy.entry_builder import copied_record
+from operations.copy.entry_builder import CopiedRecord, Entry, Positions, copied_record
 from operations.copy.kafka_source import log_topics
-from operations.copy.logs import CopiedRecord, Entry, Positions
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR

@@ -3,8 +3,16 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from operations.copy.entry_builder import copied_record
-from operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogPartition, Outcome, Positions
+from operations.copy.entry_builder import (
+    LOGS,
+    CopiedRecord,
+    Entry,
+    Log,
+    LogPartition,
+    Outcome,
+    Positions,
+    copied_record,
+)
 from schemas.messages.records import Record
 
 

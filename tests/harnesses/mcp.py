@@ -13,9 +13,9 @@ from mcp import Client
 from gateway.connection_settings import USUAL_TOOLS
 from gateway.http.app import create_app
 from gateway.http.identity import Callers
-from gateway.mcp.calls import ToolRequest
 from gateway.mcp.router import McpRouter
 from gateway.mcp.server import build_server
+from gateway.mcp.tools import ToolRequest
 from gateway.service.calls import Backend, Call, Caller
 from gateway.service.service import MemoryService
 

@@ -22,7 +22,7 @@ from gateway.keys.callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.mcp.router import McpRouter
 from gateway.service.boundaries import Boundaries
-from gateway.service.receipts import Receipts
+from gateway.service.events import Receipts
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from streams.adapters.policy_file import PolicyFile

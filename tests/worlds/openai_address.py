@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from gateway.http.app import create_app
-from gateway.openai.outbox import Outbox
+from gateway.openai.memory import Outbox
 from gateway.openai.provider import Provider
 from gateway.openai.routes import OpenAiDoor, OpenAiErrors
 from gateway.server import server_of

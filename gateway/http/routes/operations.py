@@ -1,6 +1,9 @@
-"""The routes of the table of operations; long work at once or, with `Prefer: respond-async`, later."""
+"""The routes of the table of operations, of the deployment and its users.
 
-from collections.abc import Iterable, Mapping
+Long work is answered at once or, with `Prefer: respond-async`, later.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,10 +11,23 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATIONS, Http, Operation
 
-from gateway.http.calls import CALL_FOR, JSONAnswer, OperateCall, PathName, ReadCall, WriteCall, is_async
+from gateway.http.calls import (
+    CALL_FOR,
+    CallerOf,
+    JSONAnswer,
+    OperateCall,
+    PathName,
+    Preference,
+    ReadCall,
+    WriteCall,
+    is_async,
+    wait_of,
+)
 from gateway.http.limits import pieces_of
+from gateway.http.problems import request_id_of
 from gateway.http.shapes import BodyReader, Shapes
-from gateway.service.calls import Call
+from gateway.readiness import probe_user
+from gateway.service.calls import Call, unavailable
 from gateway.service.imports import Asked
 from gateway.service.service import MemoryService
 
@@ -19,11 +35,8 @@ POLL_AFTER_S = 1
 """Seconds until the next poll of a running job."""
 
 RevisionNumber = Annotated[int | None, Query(ge=0, description="A revision; without it the current one.")]
-Limit = Annotated[int, Query(ge=1, le=200)]
 
 ACCEPTED: Mapping[int | str, dict[str, Any]] = {202: {"description": "It runs; `Location` has the address to ask."}}
-
-
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -90,7 +103,7 @@ def pipeline_routes(service: MemoryService) -> APIRouter:
         return JSONResponse(await service.operations.run(GET_PIPELINE, call, {}, {"revision": revision}))
 
     @router.get("/v1/pipelines/revisions", operation_id="list_revisions", summary="The last revisions, latest first")
-    async def list_revisions(call: OperateCall, limit: Limit = 50) -> JSONResponse:
+    async def list_revisions(call: OperateCall, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> JSONResponse:
         return JSONResponse(await service.operations.run(LIST_REVISIONS, call, {}, {"limit": limit}))
 
     return router
@@ -134,3 +147,60 @@ def _started(call: Call, job_id: str, progress: Mapping[str, Any] = NOTHING) -> 
     location = f"/v1/users/{quote(call.user_id, safe='')}/jobs/{quote(job_id, safe='')}"
     headers = {"Location": location, "Retry-After": str(POLL_AFTER_S)}
     return JSONResponse({"job_id": job_id, "state": "running", **progress}, 202, headers=headers)
+
+
+IsReady = Callable[[], Awaitable[bool]]
+
+
+def health_routes(is_ready: IsReady) -> APIRouter:
+    """Return the routes about the gateway itself."""
+    router = APIRouter(tags=["gateway"])
+
+    @router.get("/live", operation_id="live", summary="The gateway runs")
+    async def live() -> JSONResponse:
+        return JSONResponse({"status": "live"})
+
+    @router.get("/ready", operation_id="ready", summary="The memory service answers")
+    async def ready() -> JSONResponse:
+        if not await is_ready():
+            raise unavailable()
+        return JSONResponse({"status": "ready"})
+
+    @router.get("/v1/me", operation_id="get_me", summary="The caller and its grants")
+    async def get_me(caller: CallerOf) -> JSONResponse:
+        grants = None if caller.grants is None else [grant.model_dump(mode="json") for grant in caller.grants]
+        body = {"name": caller.name, "principal": caller.principal, "user_id": caller.own_user, "grants": grants}
+        return JSONResponse(body)
+
+    return router
+
+
+Prefix = Annotated[str, Query(max_length=256, description="Users whose name begins so.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
+
+
+def user_routes(service: MemoryService) -> APIRouter:
+    """Return the routes about all users."""
+    router = APIRouter(tags=["deployment"])
+
+    @router.get("/v1/users", operation_id="list_users", summary="List the users that the caller may see")
+    async def list_users(
+        request: Request, caller: CallerOf, prefix: Prefix = "", limit: Limit = 50, cursor: Cursor = None
+    ) -> JSONResponse:
+        call = Call.within(caller, "", request_id=request_id_of(request))
+        return JSONResponse(await service.users.list(call, prefix, limit, cursor))
+
+    @router.get("/v1/receipts/{receipt_id}", operation_id="get_receipt", summary="The receipt of something forgotten")
+    async def get_receipt(_caller: CallerOf, receipt_id: PathName) -> JSONResponse:
+        return JSONResponse(await service.receipts.get(receipt_id))
+
+    @router.get("/v1/deployment", operation_id="get_deployment", summary="Totals over all users, and the state")
+    async def get_deployment(request: Request, caller: CallerOf, prefer: Preference = None) -> JSONResponse:
+        # Its state is that of a user without memories: any user's would do.
+        call = Call.within(
+            caller, caller.own_user or probe_user(service.boundary_fields), wait_of(prefer), request_id_of(request)
+        )
+        return JSONResponse(await service.users.deployment(call))
+
+    return router

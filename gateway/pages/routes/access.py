@@ -16,8 +16,7 @@ from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.pages.sign_in import SignIn
-from gateway.service.access import require_operating
-from gateway.service.audit import audited
+from gateway.service.access import audited, require_operating
 from gateway.service.calls import Call, Refused
 
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.http.routes.files import download_of
+from gateway.http.routes.memories import download_of
 from gateway.pages.formats import (
     DECAY_TIMES,
     EMBEDDING_STATUSES,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.http.hosts import AllowedHosts
-from gateway.http.routes.deployment import health_routes
+from gateway.http.app import AllowedHosts
+from gateway.http.routes.operations import health_routes
 from gateway.settings import GatewaySettings
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix

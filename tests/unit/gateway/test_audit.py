@@ -12,7 +12,7 @@ import pytest
 from modestream_client import MemoryServiceError, MemoryTimeout
 from starlette.datastructures import Headers
 
-from gateway.service.audit import AUDIT, AuditFile
+from gateway.service.access import AUDIT, AuditFile
 from gateway.service.calls import Call, Caller
 from gateway.service.memories import Selected
 from gateway.service.service import MemoryService

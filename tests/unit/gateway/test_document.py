@@ -8,7 +8,7 @@ import httpx
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from gateway.http.app import create_app
-from gateway.openai.outbox import Outbox
+from gateway.openai.memory import Outbox
 from gateway.openai.provider import Provider
 from gateway.openai.routes import OpenAiDoor
 from gateway.service.meters import Meters

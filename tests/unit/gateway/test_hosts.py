@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from gateway.http.hosts import AllowedHosts
+from gateway.http.app import AllowedHosts
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from gateway.service import receipts as module
+from gateway.service import events as module
 from gateway.service.calls import Refused
-from gateway.service.receipts import Receipts
+from gateway.service.events import Receipts
 from schemas.messages.records import Record
 
 

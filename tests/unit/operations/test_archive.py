@@ -10,8 +10,7 @@ from agents.rules.memory.versions import identify_turn
 from operations import archive
 from operations.archive import BackupLogs, BackupWriter, InvalidBackup, Manifest, digest_of, line_of, record_in
 from operations.copy.copier import NOTHING
-from operations.copy.entry_builder import EntryBuilder
-from operations.copy.logs import LOGS, Outcome
+from operations.copy.entry_builder import LOGS, EntryBuilder, Outcome
 from schemas.internal.service import ServiceRecord
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record

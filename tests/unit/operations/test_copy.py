@@ -10,8 +10,7 @@ import pytest
 from modestream_client import MemoryServiceError
 
 from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport, PartitionLogs, PartitionPosition
-from operations.copy.entry_builder import COPIED_FROM, EntryBuilder
-from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
+from operations.copy.entry_builder import COPIED_FROM, CopiedPlace, Entry, EntryBuilder, Log, Outcome, Positions
 from operations.migrate import MigrateOptions
 from operations.switch import NotSwitched
 from schemas.messages.records import Record

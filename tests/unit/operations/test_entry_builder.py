@@ -3,8 +3,7 @@ import json
 import pytest
 
 from agents.rules.memory.versions import identify_turn
-from operations.copy.entry_builder import EntryBuilder, LeftOut
-from operations.copy.logs import Entry, Log
+from operations.copy.entry_builder import Entry, EntryBuilder, LeftOut, Log
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn

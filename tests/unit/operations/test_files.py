@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from operations.archive import InvalidBackup
-from operations.files import CopiedFiles, check_files, copy_files
+from operations.backup import CopiedFiles, check_files, copy_files
 from schemas.state.files import file_key
 from streams.adapters.files.object_bytes import ObjectBytes
 

@@ -13,7 +13,7 @@ from modestream_client.records import Written
 from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
-from gateway.openai import outbox as outbox_module
+from gateway.openai import memory as outbox_module
 from gateway.service.calls import Caller, Refused
 from gateway.service.service import MemoryService
 from tests.fakes.provider import DONE, EVENTS, LAST, completion, event

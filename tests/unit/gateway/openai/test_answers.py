@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.openai.answers import MAX_READ_BYTES, StreamedAnswer, WholeAnswer
+from gateway.openai.chat import MAX_READ_BYTES, StreamedAnswer, WholeAnswer
 from tests.fakes.provider import DONE, LAST, completion, event
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from gateway.openai import outbox as module
-from gateway.openai.outbox import BYTES_BESIDE_TEXT, Outbox
+from gateway.openai import memory as module
+from gateway.openai.memory import BYTES_BESIDE_TEXT, Outbox
 from gateway.service.calls import Call, Caller, Refused, unavailable
 from gateway.service.meters import Meters
 from gateway.service.turns import Turn

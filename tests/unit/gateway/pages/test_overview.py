@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from modestream_client.failures import MemoryUnreachable
 
-from gateway.pages.criteria import MANY_CORRECTIONS, MIN_COUNT, corrections
 from gateway.pages.live import as_event, live_answer
+from gateway.pages.routes.health import MANY_CORRECTIONS, MIN_COUNT, corrections
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
