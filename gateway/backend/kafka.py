@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Self
+from typing import Self, Unpack
 
 from modestream_client.answers import Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
@@ -18,12 +18,11 @@ from modestream_client.failures import MemoryClientError, MemoryTimeout, MemoryU
 from modestream_client.kafka.client import KafkaTransport
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.records import Written
-from modestream_client.transport import OnPartial
 
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster
 from gateway.connection_settings import ConnectionSettings
-from gateway.service.calls import Backend, Json
+from gateway.service.calls import Backend, Json, Sending
 from gateway.service.meters import Meters
 from gateway.service.tracing import carried_headers
 
@@ -78,20 +77,9 @@ class KafkaBackend:
             transport, self._transport = self._transport, None
             await transport.close()
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
-        transport = await self._connected(timeout)
-        return await transport.request(
-            topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
-        )
+    async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
+        transport = await self._connected(sending["timeout"])
+        return await transport.request(topic, value, **sending)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         transport = await self._connected(timeout)
@@ -138,20 +126,9 @@ class MeasuredBackend:
         self._backend = backend
         self._meters = meters
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
+    async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
         with self._meters.round_trip(topic):
-            return await self._backend.request(
-                topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
-            )
+            return await self._backend.request(topic, value, **sending)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         with self._meters.round_trip(topic):
@@ -192,20 +169,10 @@ class ServingBackend:
             self._running.cancel()
             await asyncio.wait({self._running})
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
-        async with self._call(timeout) as (backend, left):
-            return await backend.request(
-                topic, value, principal=principal, timeout=left, deadline=deadline, on_partial=on_partial
-            )
+    async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
+        # The call's own copy of its keywords gets the time that is left.
+        async with self._call(sending["timeout"]) as (backend, sending["timeout"]):
+            return await backend.request(topic, value, **sending)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         async with self._call(timeout) as (backend, left):

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, Unpack
 
 from modestream_client.answers import Reply
 from modestream_client.records import Written
@@ -118,22 +118,22 @@ def own_user_of(caller: Caller) -> str:
 Json = dict[str, Any]
 
 
+class Sending(TypedDict):
+    """Keywords of a request. The service drops it after `timeout` seconds, unless `deadline` is false."""
+
+    principal: str | None
+    timeout: float
+    deadline: NotRequired[bool]
+    on_partial: NotRequired[OnPartial | None]
+
+
 class Backend(Protocol):
     """Requests and replies. Every method raises the client's errors: `MemoryClientError` and its subclasses."""
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
+    async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
         """Send a record with a `scope` to `topic` (without its prefix) and wait for its reply.
 
-        With `deadline` the service drops the request after `timeout` seconds. `on_partial` asks for partial replies.
+        `on_partial` asks for partial replies, and gets them.
         """
         ...
 

@@ -1,13 +1,12 @@
 """A wire that answers from memory: turns are stored by user and id, questions get what a test prepared."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 from modestream_client.answers import Reply
 from modestream_client.records import Written
-from modestream_client.transport import OnPartial
 
-Json = dict[str, Any]
+from gateway.service.calls import Json, Sending
 
 TURN_FIELDS = {"mode": "general", "mode_source": "fallback", "version": 1}
 
@@ -26,19 +25,10 @@ class FakeWire:
         """The records that were sent, in order."""
         return [record for _, record, _ in self.sent]
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
+    async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
         """Answer a record, or raise the prepared failure."""
-        assert timeout > 0
-        written = await self.write(topic, value, principal=principal, timeout=timeout)
+        assert sending["timeout"] > 0
+        written = await self.write(topic, value, principal=sending["principal"], timeout=sending["timeout"])
         if topic == "turns":
             return Reply(self._store(value, written)), written
         prepared = self.results.get(value.get("command") or value["schema"], {})

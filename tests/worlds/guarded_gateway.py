@@ -9,9 +9,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from modestream_client.answers import Reply
 from modestream_client.records import Written
-from modestream_client.transport import OnPartial
 from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit
@@ -49,34 +47,16 @@ POLICY = Policy.model_validate(
 UNLIMITED = Limits(reads_per_second=1e6, writes_per_second=1e6, failed_logins_per_minute=1e6)
 
 
-class RecordingWire:
+class RecordingWire(InMemoryTransport):
     """The in-memory transport; `sent` are the records that were written, as topic and record."""
 
     def __init__(self, pipeline: InMemoryPipeline) -> None:
-        self._transport = InMemoryTransport(pipeline)
+        super().__init__(pipeline)
         self.sent: list[tuple[str, Json]] = []
 
-    async def request(
-        self,
-        topic: str,
-        value: Json,
-        *,
-        principal: str | None,
-        timeout: float,
-        deadline: bool = True,
-        on_partial: OnPartial | None = None,
-    ) -> tuple[Reply, Written]:
-        self.sent.append((topic, value))
-        return await self._transport.request(
-            topic, value, principal=principal, timeout=timeout, deadline=deadline, on_partial=on_partial
-        )
-
-    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        self.sent.append((topic, value))
-        return await self._transport.write(topic, value, principal=principal, timeout=timeout)
-
-    async def partition_of(self, user_id: str) -> int:
-        return await self._transport.partition_of(user_id)
+    async def _write(self, topic: str, record: Json, *further: Any) -> Written:
+        self.sent.append((topic, record))
+        return await super()._write(topic, record, *further)
 
 
 @dataclass

@@ -123,7 +123,7 @@ class KafkaTransport:
         *,
         principal: str | None = None,
         timeout: float | None,
-        deadline: bool,
+        deadline: bool = True,
         on_partial: OnPartial | None = None,
     ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.

@@ -13,10 +13,10 @@ from modestream_client import MemoryServiceError, MemoryTimeout
 from starlette.datastructures import Headers
 
 from gateway.service.access import AUDIT, AuditFile
-from gateway.service.calls import Call, Caller
+from gateway.service.calls import Call, Caller, Json
 from gateway.service.memories import Selected
 from gateway.service.service import MemoryService
-from tests.fakes.wire import FakeWire, Json
+from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
 
 USER = "/v1/users/u1"

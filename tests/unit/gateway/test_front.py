@@ -16,11 +16,11 @@ from gateway.http.app import create_app
 from gateway.http.connections import Connections
 from gateway.http.limits import MAX_BODY_BYTES, MAX_FORM_BYTES, Limits, seconds_of_body
 from gateway.server import granted_descriptors, server_of
-from gateway.service.calls import Caller, Refused
+from gateway.service.calls import Caller, Json, Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.messages.decoding import MAX_VALUES
-from tests.fakes.wire import FakeWire, Json
+from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import always_ready
 
 LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n"

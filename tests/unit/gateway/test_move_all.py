@@ -3,9 +3,9 @@
 import pytest
 from modestream_client.failures import MemoryServiceError
 
-from gateway.service.calls import Call, Caller, Refused
+from gateway.service.calls import Call, Caller, Json, Refused
 from gateway.service.service import MemoryService
-from tests.fakes.wire import FakeWire, Json
+from tests.fakes.wire import FakeWire
 
 HERE = {"app": {f"a{number}" for number in range(700)}, "home": {"h0", "h1"}}
 
