@@ -68,7 +68,6 @@ class ConnectionSettings(BaseSettings):
 
     @property
     def mcp_tools(self) -> tuple[str, ...]:
-        """The names of the MCP tools that are served."""
         return (*self.gateway_mcp_tools, *(MODEL_TOOLS if self.llm_profiles else ()))
 
     @property
@@ -77,7 +76,6 @@ class ConnectionSettings(BaseSettings):
         return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
 
     def at(self, successor: Successor) -> Self:
-        """Return the settings of a successor of this deployment."""
         update = {"topic_prefix": successor.topic_prefix, "broker": successor.broker or self.broker}
         return self.model_copy(update=update)
 

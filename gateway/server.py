@@ -31,7 +31,6 @@ from gateway.http.connections import Connection, Connections
 from gateway.http.identity import OpenCallers
 from gateway.http.limits import Limits
 from gateway.http.telemetry import metrics_served
-from gateway.identification import check_key_file, identification_of, without_policy
 from gateway.keys.callers import KeyCallers
 from gateway.mcp.router import McpRouter
 from gateway.mem0.routes import BODIES, mem0_routes
@@ -49,7 +48,7 @@ from gateway.service.events import Feed
 from gateway.service.files import FileStore
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.settings import GatewaySettings
+from gateway.settings import GatewaySettings, check_key_file, identification_of, without_policy
 from schemas.internal.service import Successor
 from schemas.state.files import DEFAULT_MAX_FILE_BYTES
 

@@ -69,7 +69,6 @@ class Segment(StoredFile, frozen=True):
 
     @property
     def place(self) -> LogPartition:
-        """The log and the partition."""
         return self.log, self.partition
 
 
@@ -302,11 +301,9 @@ class BackupLogs:
             raise InvalidBackup(f"{segment.file} has other records than those from {segment.first} to {segment.next}")
 
     async def ends(self) -> Positions:
-        """Return the offsets after the last records."""
         return {place: self.manifest.end(place) for place in self._places()}
 
     async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
-        """Return records from an offset on, and the offset to read next."""
         segment = next(
             (candidate for candidate in self.manifest.of(place) if candidate.first <= offset < candidate.next), None
         )
@@ -326,7 +323,6 @@ class BackupLogs:
         return Outcome(frozenset(outcome["forgotten"]), frozenset(outcome["distilled"]), consolidated)
 
     async def revisions(self) -> list[Record]:
-        """Return the revisions of the pipelines."""
         stored = self.manifest.revisions
         lines = b"" if stored is None else gzip.decompress(stored.check(self._folder))
         return [record_in(line, "pipelines", 0) for line in lines.splitlines()]

@@ -24,7 +24,6 @@ from streams.settings import Settings
 
 
 def add_options(name: str, parser: argparse.ArgumentParser) -> None:
-    """Add the options of a command."""
     if name in (*COMMANDS, "health", "verify", "change-model"):
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--all", action="store_true", help="all users of the deployment")

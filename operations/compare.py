@@ -69,7 +69,6 @@ class UserListing:
         return listed + [memory async for memory in items if memory["memory_id"] not in listed_ids]
 
     async def scopes(self) -> list[dict[str, str]]:
-        """Return the scopes with memories."""
         return [project["scope"] async for project in self._list("projects")]
 
     async def declared(self, scope: dict[str, str]) -> Json:

@@ -184,14 +184,12 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Show the last state."""
         if self._bar is not None:
             self._bar.close()
         else:
             self._tell()
 
     def advance(self, by: int = 1) -> None:
-        """Count further units as done."""
         self._done += by
         if self._bar is not None:
             self._bar.update(by)

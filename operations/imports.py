@@ -147,7 +147,6 @@ class _Contents:
     refused: int = 0
 
     def add(self, entry: Entry) -> None:
-        """Count an entry."""
         if isinstance(entry, MoreProblems):
             self.entries += entry.count
             self.refused += entry.count

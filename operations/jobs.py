@@ -48,7 +48,6 @@ class Journal:
         self.done: frozenset[str] = frozenset(keys)
 
     def finish(self, key: str) -> None:
-        """Record a finished unit."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             # A separate line, also behind a torn one.
@@ -79,7 +78,6 @@ class JobTotals:
     failures: dict[str, str] = field(default_factory=dict)
 
     def add(self, finished: FinishedJob) -> None:
-        """Add one user's counts."""
         self.users += 1
         for name in ("processed", "skipped", "failed", "stale_cleared", "orphans"):
             setattr(self, name, getattr(self, name) + getattr(finished, name))

@@ -23,7 +23,6 @@ TIMEOUT_S = 30.0
 
 
 def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands."""
     verbs = parser.add_subparsers(required=True, metavar="VERB", dest="verb")
     show = verbs.add_parser("show", help="every step, with its contract and settings, as JSON")
     show.add_argument("--revision", type=int, help="an earlier revision")

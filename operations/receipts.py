@@ -35,12 +35,10 @@ class Receipts:
         """The boundary of each command `forget`, by its place."""
 
     def take_receipt(self, record: Record) -> None:
-        """Take a record of the topic of receipts."""
         if record.key is not None and record.value is not None:
             self.latest[record.key] = Receipt.model_validate_json(record.value)
 
     def take_command(self, record: Record) -> None:
-        """Take a record of the topic of commands."""
         try:
             is_forget = from_json(record.value or b"{}").get("command") == "forget"
         except (ValueError, AttributeError):

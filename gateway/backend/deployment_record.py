@@ -94,7 +94,6 @@ class DeploymentRecord:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Read the topic while the block runs."""
         task = asyncio.create_task(self._follower.run())
         try:
             yield

@@ -47,7 +47,6 @@ class Cluster(NamedTuple):
 
     @classmethod
     def of(cls, settings: ConnectionSettings) -> "Cluster":
-        """Return that of the settings."""
         return cls(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
 
     @property
@@ -91,7 +90,6 @@ class Follower:
         """Set once all records that were there at the start have been handled."""
 
     async def run(self) -> None:
-        """Follow forever."""
         while True:
             try:
                 await self._follow()
@@ -153,7 +151,6 @@ class Feeds:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follow while the block runs."""
         self._follow(self._boundaries)
         try:
             yield

@@ -164,7 +164,6 @@ class ServingBackend:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Disconnect."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait({self._running})

@@ -39,7 +39,6 @@ def wait_of(prefer: str | None) -> float:
 
 
 def is_async(prefer: str | None) -> bool:
-    """True if the caller asks to be answered before the work is done."""
     return any(part.strip().lower() == "respond-async" for part in (prefer or "").split(","))
 
 
@@ -49,7 +48,6 @@ class JSONAnswer(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Return the bytes of the body."""
         return to_json(content, inf_nan_mode="null")
 
 
@@ -72,7 +70,6 @@ Preference = Annotated[
 
 
 def caller_of(request: Request) -> Caller:
-    """Return the key's caller."""
     caller = request.scope.get("caller")
     assert isinstance(caller, Caller)
     return caller

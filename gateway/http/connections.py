@@ -84,7 +84,6 @@ class Connections:
                 del self._waiting_of[connection.address]
 
     def drop(self, connection: "Connection") -> None:
-        """Forget a connection that has ended."""
         self.work(connection)
         self._count -= 1
         self._by_address[connection.address] -= 1
@@ -123,7 +122,6 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the caller."""
         for start in range(0, len(data), PIECE_BYTES):
             if self._is_refused or self.transport.is_closing():
                 return
@@ -138,7 +136,6 @@ class Connection(HttpToolsProtocol):
             self._update_deadline()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         self._part, self._head_bytes, self._fields, self._has_progress = "head", 0, 0, True
         super().on_message_begin()
 
@@ -153,7 +150,6 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """Begin to answer."""
         self._part = "body"
         super().on_headers_complete()
 
@@ -164,7 +160,6 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request: now it is answered."""
         self._part = "between"
         if not self.cycle.response_complete:
             self._connections.work(self)
@@ -178,7 +173,6 @@ class Connection(HttpToolsProtocol):
             self._update_deadline()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse input that the parser rejects."""
         if self._head_bytes > self._limits.header_bytes or self._fields > self._limits.header_fields:
             self._refuse_head()
         else:
@@ -200,7 +194,6 @@ class Connection(HttpToolsProtocol):
         self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Resume: the caller has read most of it."""
         self._stop_stall_timer()
         super().resume_writing()
 

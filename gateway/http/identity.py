@@ -28,7 +28,6 @@ class OpenCallers:
     """A keyless gateway on loopback: every caller may do everything, also operate."""
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:  # noqa: ARG002
-        """Return the caller without a key."""
         return Caller(is_operator=True)
 
 

@@ -99,7 +99,6 @@ class Shares:
         return None
 
     def give_back(self, sender: str, amount: int) -> None:
-        """Return a lent amount."""
         self._sum -= amount
         self._lent[sender] -= amount
         if self._lent[sender] <= 0:
@@ -406,7 +405,6 @@ class _Reading:
         return body
 
     def end(self) -> None:
-        """Give back the room."""
         self._room.give_back(self._sender, self._lent)
 
 

@@ -137,7 +137,6 @@ def problem_body(refused: Refused, request_id: str, http_status: int | None = No
 
 
 def problem(refused: Refused, request_id: str, http_status: int | None = None) -> JSONResponse:
-    """Return the answer of a refused call; `http_status` overrides that of its code."""
     body = problem_body(refused, request_id, http_status)
     status = body["status"]
     # The middleware that adds the id to all other answers is inside: a defect is answered outside of it.
@@ -150,7 +149,6 @@ def problem(refused: Refused, request_id: str, http_status: int | None = None) -
 
 
 def refused_of(error: Rejected) -> Refused:
-    """Return the refusal of a value that the models of the contract reject."""
     return Refused(error.code, error.message, error.field or None)
 
 
@@ -196,7 +194,6 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def request_id_of(request: Request) -> str:
-    """Return the id of a request, for logs and answers."""
     return str(request.scope.get("request_id", "-"))
 
 

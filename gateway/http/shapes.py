@@ -281,7 +281,6 @@ class Shapes:
         self.upload = self._body(Body("UploadForm", {"conversation_id": "c1"}), UploadForm, scope)
 
     def of(self, operation: Operation[Any]) -> BodyReader | QueryReader:
-        """Return the reader of an operation's body or query."""
         assert operation.http is not None
         record = operation.arguments or RECORDS.get(operation.record, Nothing)
         scope = self._selector if operation.kind == "question" else self._scope

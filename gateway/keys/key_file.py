@@ -41,7 +41,6 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     expires: Moment | None = None
 
     def has_expired(self, now: datetime) -> bool:
-        """True from its date on."""
         return self.expires is not None and now >= self.expires
 
 
@@ -76,21 +75,17 @@ class KeyFile(BaseModel, frozen=True, extra="forbid"):
             change(cls.read(path)).write(path)
 
     def with_key(self, key: Key) -> Self:
-        """Add a key."""
         return self.model_copy(update={"keys": (*self.keys, key)})
 
     def without(self, key_id: str) -> Self:
-        """Remove the key of that id."""
         return self.model_copy(update={"keys": tuple(key for key in self.keys if key.id != key_id)})
 
 
 def new_key() -> str:
-    """Return a new random key."""
     return KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
 
 
 def digest_of(key: str) -> str:
-    """Return the digest of a key in the file."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

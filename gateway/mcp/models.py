@@ -83,8 +83,6 @@ class ListMemories(BaseModel, extra="forbid"):
 
 
 class OneMemory(BaseModel, extra="forbid"):
-    """One memory by its id."""
-
     memory_id: MemoryId
 
 
@@ -106,8 +104,6 @@ class AssembleContext(BaseModel, extra="forbid"):
 
 
 class AskMemory(BaseModel, extra="forbid"):
-    """A question to answer."""
-
     query: Query
     conversation_id: Annotated[str | None, Field(min_length=1)] = None
     mode: ReadMode = None
@@ -115,8 +111,6 @@ class AskMemory(BaseModel, extra="forbid"):
 
 
 class DeclareMode(BaseModel, extra="forbid"):
-    """A mode, by its name."""
-
     name: Annotated[str, Field(description="Lower-case letters, digits, - and _")]
     embedder: Annotated[str, Field(description="A preset, such as general")] = "general"
     description: str | None = None
@@ -202,8 +196,6 @@ class Forgotten(BaseModel):
 
 
 class ModeInShort(BaseModel):
-    """One mode."""
-
     name: str
     description: str | None = None
     embedder: str
@@ -211,8 +203,6 @@ class ModeInShort(BaseModel):
 
 
 class Modes(BaseModel):
-    """All modes."""
-
     modes: list[ModeInShort]
 
 
@@ -271,7 +261,6 @@ def recalled_of(memory: Json) -> Json:
 
 
 def record_of(memory: Json) -> Json:
-    """Return a record in short."""
     fields = ("type", "role", "conversation_id", "version", "superseded_by")
     project = memory.get("scope", {}).get("project_id")
     return {**recalled_of(memory), **{name: memory.get(name) for name in fields}, "project_id": project}

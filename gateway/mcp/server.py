@@ -98,8 +98,6 @@ def build_server(
 
 
 class Handlers:
-    """The handlers of the protocol's requests."""
-
     def __init__(self, service: MemoryService, request_of: RequestOf, names: Collection[str], meters: Meters) -> None:
         self._service = service
         self._meters = meters
@@ -146,7 +144,6 @@ class Handlers:
     async def list_resource_templates(
         self, _: Context, __: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """List the address of memories."""
         memory = ResourceTemplate(
             uri_template=MEMORY_URI + "{memory_id}",
             name="memory",
@@ -167,7 +164,6 @@ class Handlers:
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text, mime_type=JSON)])
 
     async def list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
-        """List the prompt."""
         return ListPromptsResult(prompts=[RECALL])
 
     async def get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:

@@ -127,17 +127,14 @@ async def ask_memory(service: MemoryService, request: ToolRequest, asked: AskMem
 
 
 async def get_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:
-    """Show one memory."""
     return record_of(await service.memories.get(request.call, ALL_PROJECTS, asked.memory_id))
 
 
 async def delete_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:
-    """Forget one memory."""
     return await service.memories.forget(request.call, ALL_PROJECTS, asked.memory_id)
 
 
 async def set_memory_mode(service: MemoryService, request: ToolRequest, asked: SetMemoryMode) -> Json:
-    """Move one memory."""
     mode = {"mode": asked.mode}
     return recalled_of(
         await service.memories.change(rows.SET_MEMORY_MODE, request.call, ALL_PROJECTS, asked.memory_id, mode)
@@ -202,7 +199,6 @@ class MemoryTool:
 
     @cached_property
     def listed(self) -> Tool:
-        """The tool's entry in the list."""
         return Tool(
             name=self.name,
             description=self.description,

@@ -57,7 +57,6 @@ class IdMapping:
         self._run = "run_id" if "run_id" in scope_fields else None
 
     def write_scope(self, ids: Ids) -> Json:
-        """Return the scope of a write."""
         return ({PROJECT: NO_AGENT} if PROJECT in self._fields else {}) | self._named(ids)
 
     def read_scope(self, ids: Ids) -> Json:

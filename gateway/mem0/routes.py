@@ -130,7 +130,6 @@ BODIES: Sequence[type[BaseModel]] = (Mem0Add, Mem0Filter, Mem0Search, Mem0Update
 
 
 def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter:
-    """Return the routes of mem0's shape."""
     id_mapping = IdMapping(scope)
     calls = Mem0Calls(service, Shapes(scope), id_mapping)
     router = APIRouter(prefix="/mem0", tags=["mem0"])

@@ -217,14 +217,12 @@ class WholeAnswer:
         self._body = bytearray()
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes."""
         self._size += len(piece)
         self.is_whole = self._size == self._length
         if self._size <= MAX_READ_BYTES:
             self._body += piece
 
     def text(self) -> str | None:
-        """Return the text of the first choice."""
         if self._size > MAX_READ_BYTES or (answer := _object(self._body)) is None or answer.get("error"):
             return None
         for choice in _first_choices(answer):
@@ -246,7 +244,6 @@ class StreamedAnswer:
         self._is_broken = False
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes."""
         if self._is_broken:
             return
         self._bytes += len(piece)
@@ -256,7 +253,6 @@ class StreamedAnswer:
         self._is_broken = self._is_broken or self._bytes > MAX_STREAMED_BYTES or len(self._line) > MAX_READ_BYTES
 
     def text(self) -> str | None:
-        """Return the text of the first choice."""
         if self._is_broken or not self._is_finished:
             return None
         return readable("".join(self._texts)) or None

@@ -181,7 +181,6 @@ class Wishes:
 
     @classmethod
     def of(cls, headers: Headers) -> "Wishes":
-        """Read header fields."""
         texts = {name: _text(headers.get(PREFIX + name, "")) for name in READ_AS}
         values: dict[str, Any] = {}
         nonsense = []

@@ -66,7 +66,6 @@ class Provider:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep connections while the block runs."""
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=KEEP_ALIVE_S)
         # Otherwise one caller's cookies would be shared by all.
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))

@@ -63,7 +63,6 @@ class StoredExchange(Passing):
         self._is_stored = False
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """Store the question."""
         is_streamed = headers.get("content-type", "").startswith("text/event-stream")
         # The length of a compressed answer is not that of its bytes here.
         length = None if "content-encoding" in headers else headers.get("content-length")
@@ -72,14 +71,12 @@ class StoredExchange(Passing):
             self._memory.store_question(self._exchange)
 
     def feed(self, piece: bytes) -> None:
-        """Read along."""
         with self._guarded():
             self._reader.feed(piece)
         if self._reader.is_whole:
             self.end()
 
     def end(self) -> None:
-        """Store the answer."""
         if self._is_stored:
             return
         self._is_stored = True
@@ -208,7 +205,6 @@ class OpenAiErrors:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["type"] != "http" or not scope["path"].startswith(PATH):
             await self._app(scope, receive, send)
             return

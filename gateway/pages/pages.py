@@ -58,7 +58,6 @@ MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+
 
 
 def rendered(template: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a template."""
     return _environment().get_template(template).render(**values)
 
 
@@ -86,7 +85,6 @@ def asset(name: str) -> str:
 
 
 async def serve_asset(request: Request) -> Response:
-    """Serve a static file."""
     name = request.path_params["name"]
     if name not in _digests():
         raise HTTPException(404)
@@ -99,7 +97,6 @@ async def serve_asset(request: Request) -> Response:
 
 @cache
 def _digests() -> Mapping[str, str]:
-    """Return the digest for each name."""
     files = sorted(path for path in STATIC.rglob("*") if path.is_file())
     # One digest of all files: modules import each other by relative names, which keep the importer's digest.
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:DIGEST_CHARS]

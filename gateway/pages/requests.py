@@ -85,7 +85,6 @@ class Flashes:
         return flash if until > time.monotonic() else None
 
     def drop(self, token: str) -> None:
-        """Forget a notice: its action was undone."""
         self._kept.pop(token, None)
 
 
@@ -233,7 +232,6 @@ class Form:
         return (self.fields.get(name) or [""])[-1].strip() or None
 
     def all(self, name: str) -> list[str]:
-        """Return all values of a field."""
         return self.fields.get(name, [])
 
     def is_set(self, name: str) -> bool:

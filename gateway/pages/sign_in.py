@@ -128,8 +128,6 @@ class SignIn:
 
 
 def session_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         wanted = request.query_params.get("next", "")
         return pages.bare(

@@ -60,7 +60,6 @@ def may(caller: Caller, user_id: str, scope: dict[str, Any], permission: Permiss
 
 
 def may_see(caller: Caller, user_id: str) -> bool:
-    """True if the caller may read anything of the user."""
     return caller.own_user in (None, user_id) and (caller.grants is None or bool(_granted(caller, user_id, "read")))
 
 
@@ -142,7 +141,6 @@ class AuditFile(RotatingFileHandler):
         super().__init__(path, maxBytes=MAX_FILE_BYTES, backupCount=MAX_FILES, encoding="utf-8")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a line of the file."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return f'{{"at":"{at}",{record.getMessage().removeprefix("{")}'
 

@@ -70,7 +70,6 @@ class Boundaries:
             yield from_json(self._values[self._names[position]])
 
     def keys(self, prefix: str) -> Sequence[str]:
-        """Return the keys that begin so, in order."""
         return self._names[bisect_left(self._names, prefix) : bisect_right(self._names, prefix + LAST)]
 
     def totals(self) -> Json:
@@ -80,7 +79,6 @@ class Boundaries:
         )
 
     async def changed_since(self, version: int) -> None:
-        """Return once the version has changed."""
         while self.version == version:
             await self._changed.wait()
 
@@ -113,7 +111,6 @@ class Boundaries:
 
 
 def sum_up(boundaries: Sequence[Json]) -> Json:
-    """Return the sums over some boundaries."""
     totals: Counter[str] = Counter()
     modes: Counter[str] = Counter()
     for boundary in boundaries:

@@ -219,7 +219,6 @@ class DeadLetterList:
         return (self._ordered[index][1] for index in range(end - 1, -1, -1))
 
     def mark_replayed(self, position: LetterPosition) -> None:
-        """Note that a letter was published again."""
         self._replayed.setdefault(position, None)
 
     def is_replayed(self, position: LetterPosition) -> bool:
@@ -277,7 +276,6 @@ class LetterFilter:
     until: tuple[int, LetterPosition] | None = None
 
     def admits(self, letter: DeadLetter) -> bool:
-        """True for a matching letter."""
         fields = ((self.user, letter.user), (self.code, letter.code), (self.topic, letter.topic))
         return all(wanted is None or wanted == value for wanted, value in fields) and (
             self.until is None or letter.order <= self.until
@@ -349,11 +347,9 @@ class DeadLetters:
             return await anext(records, None)
 
     def is_replayed(self, letter: DeadLetter) -> bool:
-        """True if it is known to have been published again."""
         return self._letters.is_replayed(letter.position)
 
     def came_back(self, letter: DeadLetter) -> LetterPosition | None:
-        """Return the letter that it became."""
         return self._letters.came_back(letter.position)
 
     def obstacle(self, caller: Caller, letter: DeadLetter) -> str | None:

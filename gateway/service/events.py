@@ -61,7 +61,6 @@ class Event(NamedTuple):
     at: str
 
     def as_json(self) -> Json:
-        """Return the event as listeners get it."""
         return self._asdict()
 
 
@@ -289,7 +288,6 @@ class Receipts:
         self._arrived = asyncio.Event()
 
     def take(self, records: Sequence[Record]) -> None:
-        """Take records of the topic."""
         for record in records:
             if record.key is not None and record.value is not None:
                 self._receipts[record.key] = record.value

@@ -115,7 +115,6 @@ class _Job:
         return self.folder / "export"
 
     def call(self, wait_s: float) -> Call:
-        """Return a call of its caller."""
         return Call.within(self.caller, self.user_id, wait_s, self.request_id)
 
     def save(self) -> None:

@@ -124,7 +124,6 @@ class CopyPosition:
         return self._parts.setdefault(partition, PartitionPosition())
 
     def done(self) -> int:
-        """Count the passed offsets."""
         return sum(sum(part.offsets.values()) for part in self._parts.values())
 
     def offsets(self) -> Positions:

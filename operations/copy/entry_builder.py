@@ -59,7 +59,6 @@ class CopiedRecord(NamedTuple):
 
 
 def digest_of(key: bytes, value: bytes, timestamp_ms: int) -> bytes:
-    """Return the digest of a record."""
     return sha256(b"%d %d " % (timestamp_ms, len(key)) + key + value).digest()
 
 

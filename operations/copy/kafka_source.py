@@ -168,13 +168,11 @@ class KafkaLogs:
         self.partitions = settings.partitions
 
     async def ends(self) -> Positions:
-        """Return the offsets after the last records."""
         names = {topic: log for log, topic in self._topics.items()}
         ends = (await self._reader.ends()).items()
         return {(names[topic], partition): end for (topic, partition), end in ends if topic in names}
 
     async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
-        """Return records from an offset on, and the offset to read next."""
         log, partition = place
         if log == "turns":
             return await self._turns.read(partition, offset, most)
@@ -189,7 +187,6 @@ class KafkaLogs:
         return await read_outcome(self._settings)
 
     async def revisions(self) -> list[Record]:
-        """Return the revisions of the pipelines."""
         topic = topics_with_prefix(self._settings.topic_prefix).pipelines
         return await read_to_end(self._settings, topic, [PIPELINES_PARTITION])
 
@@ -229,7 +226,6 @@ def _keep(ids: set[str], memory_id: str, *, is_there: bool) -> None:
 
 
 def log_topics(prefix: str) -> Mapping[Log, str]:
-    """Return the topics of the logs."""
     topics = topics_with_prefix(prefix)
     return {log: getattr(topics, log) for log in LOGS}
 

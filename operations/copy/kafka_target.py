@@ -70,7 +70,6 @@ class KafkaTarget:
         self.partitions = settings.partitions
 
     async def ends(self) -> Positions:
-        """Return the ends of the logs."""
         ends = await self._reader.ends()
         return {
             (log, number): ends[topic, number]
@@ -79,7 +78,6 @@ class KafkaTarget:
         }
 
     async def copied_since(self, since: Positions) -> frozenset[CopiedRecord]:
-        """Return the copied records at or after these offsets."""
         copies: set[CopiedRecord] = set()
         for (log, partition), end in (await self.ends()).items():
             offset = since.get((log, partition), 0)
@@ -169,7 +167,6 @@ class KafkaTarget:
         return len(extra)
 
     async def revision_keys(self) -> frozenset[bytes | None]:
-        """Return the keys of the existing revisions."""
         return frozenset(
             [revision.key for revision in await read_to_end(self._settings, self._pipelines, [PIPELINES_PARTITION])]
         )

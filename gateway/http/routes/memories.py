@@ -38,7 +38,6 @@ IdempotencyKey = Annotated[
 
 
 def turn_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the routes that write turns."""
     router = APIRouter(tags=["turns"])
     single: Json = {"$ref": f"#/components/schemas/{shapes.turn.shape.__name__}"}
     items = {"type": "array", "items": single, "minItems": 1, "maxItems": MAX_TURNS}
@@ -106,7 +105,6 @@ FILTERS = ("searchable", "private")
 
 
 def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the routes about one memory."""
     router = APIRouter(tags=["memories"])
     path = "/v1/users/{user_id}/memories/{memory_id}"
 
@@ -215,7 +213,6 @@ RUNS_NOWHERE = {
 
 
 def file_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the routes of files."""
     router = APIRouter(tags=["files"])
     taken = asyncio.Semaphore(MAX_UPLOADS)
 

@@ -46,7 +46,6 @@ def tagged(*tags: str) -> list[Operation[Any]]:
 
 
 def operation_routes(service: MemoryService, shapes: Shapes, rows: Iterable[Operation[Any]]) -> APIRouter:
-    """Return the routes of these rows."""
     router = APIRouter()
     for row in rows:
         if row.http is not None:
@@ -55,7 +54,6 @@ def operation_routes(service: MemoryService, shapes: Shapes, rows: Iterable[Oper
 
 
 def job_routes(service: MemoryService) -> APIRouter:
-    """Return the route about a run without a waiting caller."""
     router = APIRouter(tags=["jobs"])
 
     @router.get(
@@ -72,7 +70,6 @@ def job_routes(service: MemoryService) -> APIRouter:
 
 
 def import_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the route that imports chats."""
     router = APIRouter(tags=["jobs"])
     content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     document = {**shapes.imported.openapi(), "requestBody": {"required": True, "content": content}}
@@ -95,7 +92,6 @@ def import_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 
 
 def pipeline_routes(service: MemoryService) -> APIRouter:
-    """Return the routes that show the pipelines."""
     router = APIRouter(tags=["pipelines"])
 
     @router.get("/v1/pipelines", operation_id="get_pipeline", summary="The steps of the pipelines, and their settings")
@@ -153,7 +149,6 @@ IsReady = Callable[[], Awaitable[bool]]
 
 
 def health_routes(is_ready: IsReady) -> APIRouter:
-    """Return the routes about the gateway itself."""
     router = APIRouter(tags=["gateway"])
 
     @router.get("/live", operation_id="live", summary="The gateway runs")
@@ -181,7 +176,6 @@ Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
 
 
 def user_routes(service: MemoryService) -> APIRouter:
-    """Return the routes about all users."""
     router = APIRouter(tags=["deployment"])
 
     @router.get("/v1/users", operation_id="list_users", summary="List the users that the caller may see")

@@ -34,7 +34,6 @@ UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def answer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the route of the language model's answers."""
     router = APIRouter(tags=["reads"])
 
     @router.post(
@@ -87,7 +86,6 @@ def _event(event: str, data: Json) -> bytes:
 
 
 def event_routes(service: MemoryService) -> APIRouter:
-    """Return the route of events."""
     router = APIRouter(tags=["streams"])
 
     async def opened(call: ReadCall, last_event_id: LastEventId = None) -> AsyncIterator[Sent]:
@@ -115,7 +113,6 @@ def event_routes(service: MemoryService) -> APIRouter:
 
 
 def export_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
-    """Return the route of exports."""
     router = APIRouter(tags=["streams"])
 
     @router.get(

@@ -136,7 +136,6 @@ class SectionShown(NamedTuple):
 
 
 def ask_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     asked = Questions(pages)
 
     async def show(request: Request) -> Response:
@@ -286,7 +285,6 @@ class PackedContext:
         return stacked_bars([*used, ("frame", float(max(0, frame)))], float(max(self.budget, self.total)))
 
     def title(self, name: str) -> str:
-        """Return the title of a section."""
         return TITLES[name]
 
 

@@ -41,7 +41,6 @@ class Transcript(NamedTuple):
 
 
 def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     path = PAGES + "/conversations/{conversation_id}"
 
     async def show_all(request: Request) -> Response:

@@ -28,7 +28,6 @@ CONFIRMED_FROM = 100
 
 
 def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     letters = pages.service.dead_letters
 
     async def show(request: Request) -> Response:

@@ -42,8 +42,6 @@ JOBS: Mapping[str, tuple[str, Operation[Any]]] = {
 
 
 def health_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         view = pages.view(request)
         numbers = await _numbers(pages, view)
@@ -201,7 +199,6 @@ class Criterion(NamedTuple):
 
 
 def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criterion]:
-    """Return the figures of one user."""
     in_use = telemetry.get("modes_in_use", 0)
     return [
         Criterion(

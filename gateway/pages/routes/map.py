@@ -43,8 +43,6 @@ CLOUD_FIELDS = ("mode", "space", "method", "made_at", "settled", "left_out")
 
 
 def map_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         view = pages.view(request)
         fields = {"mode": view.mode or ANY_VALUE, "limit": LISTED_WITHOUT_SCRIPT}

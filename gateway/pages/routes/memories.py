@@ -72,7 +72,6 @@ class Choice(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The value of the row's box."""
         return orjson.dumps([self.memory_id, self.mode, self.scope]).decode()
 
     @property
@@ -82,8 +81,6 @@ class Choice(NamedTuple):
 
 
 def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         return await _list_page(pages, pages.view(request))
 
@@ -253,7 +250,6 @@ LABELS: Mapping[str, Any] = {
 
 
 def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     path = PAGES + "/memories/{memory_id}"
 
     async def show(request: Request) -> Response:
@@ -425,5 +421,4 @@ def title_of(text: str) -> str:
 
 
 def _text_hash(record: Json) -> str:
-    """Return the hash of the current text."""
     return str(next(version["text_hash"] for version in record["versions"] if version["current"]))

@@ -43,7 +43,6 @@ COUNTS = ("eligible", "ready", "pending", "stale", "failed", "not_applicable")
 
 
 def mode_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     modes = ModePages(pages)
     path = f"{PAGES}/modes"
     return [
@@ -58,8 +57,6 @@ def mode_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 class ModePages:
-    """The handlers."""
-
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._operations = pages.service.operations
@@ -82,7 +79,6 @@ class ModePages:
         return self._pages.part(view, "parts/mode_table.html", **await self._listed(view))
 
     async def show_one(self, request: Request) -> Response:
-        """Show one mode with its forms."""
         view, name = self._pages.view(request), name_of(request, "name")
         values = await self._listed(view)
         mode = next((mode for mode in values["modes"] if mode["name"] == name), None)
@@ -91,7 +87,6 @@ class ModePages:
         return await self._pages.render(view, "mode.html", name, "modes", mode=mode, choices=CHOICES, **values)
 
     async def declare(self, request: Request) -> Response:
-        """Declare a mode, or change one."""
         view, form = self._pages.view(request), await read_form(request)
         name, is_new = form.text("name"), form.is_set("is_new")
         if is_new and name in {mode["name"] for mode in (await self._listed(view))["modes"]}:

@@ -26,8 +26,6 @@ WAIT_S = 3.0
 
 
 def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         view = pages.view(request)
         return await (_users(pages, view) if view.user is None else _home(pages, view))

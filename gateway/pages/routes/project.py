@@ -33,7 +33,6 @@ MEMORIES_AT_ONCE = 16
 
 
 def category_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes of categories: the list, one with its items, and changes."""
     operations = pages.service.operations
     path, path_of_one = f"{PAGES}/categories", f"{PAGES}/categories/one/{{name}}"
 
@@ -77,7 +76,6 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes of the intention: open and resolved entries with their sources, and setting goals."""
     operations, path = pages.service.operations, f"{PAGES}/intention"
 
     async def show(request: Request) -> Response:
@@ -109,7 +107,6 @@ def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes of consolidations: the last runs, the changes of one, and starting a run."""
     service, path = pages.service, f"{PAGES}/consolidations"
 
     async def show(request: Request) -> Response:

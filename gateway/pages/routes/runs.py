@@ -59,7 +59,6 @@ class Totals(NamedTuple):
 
 
 def run_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     operations = pages.service.operations
 
     async def show(request: Request) -> Response:

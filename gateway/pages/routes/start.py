@@ -38,7 +38,6 @@ CURL = """curl -X POST {base}/v1/users/{user}/turns \\
 
 
 def start_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     turns = pages.service.turns
 
     async def show(request: Request) -> Response:

@@ -8,9 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.http.limits import Limits
-from gateway.identification import without_policy
 from gateway.keys.key_file import Key, KeyFile, digest_of
-from gateway.settings import GatewaySettings
+from gateway.settings import GatewaySettings, without_policy
 from streams.up.layout import choose_http_port, free_port
 
 
