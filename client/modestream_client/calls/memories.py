@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pydantic import BaseModel
 
@@ -20,6 +20,19 @@ from modestream_client.vocabulary import InteractionMode, Role
 if TYPE_CHECKING:
     from modestream_client.imports import ExportFormat
     from modestream_client.imports.publishing import Outcome, Tally
+
+
+class ImportOptions(TypedDict, total=False):
+    """Keywords of `import_export`."""
+
+    zone: str | None
+    mode: str | None
+    mode_for: Sequence[str]
+    user_id: UserId | None
+    project_id: str | None
+    principal: str | None
+    tally: "Tally | None"
+    on_progress: "Callable[[Tally], None] | None"
 
 
 class _Moved(BaseModel):
@@ -130,15 +143,7 @@ class WritingCalls(Session):
         self,
         path: str | PathLike[str],
         format: "ExportFormat",  # noqa: A002 - its name in the contract
-        *,
-        zone: str | None = None,
-        mode: str | None = None,
-        mode_for: Sequence[str] = (),
-        user_id: UserId | None = None,
-        project_id: str | None = None,
-        principal: str | None = None,
-        tally: "Tally | None" = None,
-        on_progress: "Callable[[Tally], None] | None" = None,
+        **options: Unpack[ImportOptions],
     ) -> Imported:
         """Publish the messages of a chat export as turns, each once; return their outcome.
 
@@ -163,10 +168,11 @@ class WritingCalls(Session):
         """
         from modestream_client.imports import publishing, read_export, zone_of  # noqa: PLC0415 - needed here alone
 
-        scope = self._scope(user_id, project_id)
+        project_id, principal = options.get("project_id"), options.get("principal")
+        scope = self._scope(options.get("user_id"), project_id)
         # Lines of `jsonl` keep their own project, unless one is named here.
         fixed = scope if project_id is not None else {name: scope[name] for name in (*self._boundary, *self._further)}
-        modes = publishing.ModesFor(mode_for, mode)
+        modes = publishing.ModesFor(options.get("mode_for", ()), options.get("mode"))
 
         async def send(turn: Json, place: int | str) -> "tuple[Outcome, str | None]":
             record = {"schema": "turn.v1", **turn, "scope": {**scope, **(turn.get("scope") or {}), **fixed}}
@@ -175,10 +181,10 @@ class WritingCalls(Session):
             )
             return await publishing.outcome_of(request, place)
 
-        tally = tally or publishing.Tally()
+        tally = options.get("tally") or publishing.Tally()
         with Path(path).open("rb") as source:  # noqa: ASYNC230 - opened here, read in a thread
-            entries = map(modes.applied, read_export(source, format, zone_of(zone)))
-            await publishing.publish(publishing.read_beside(entries), send, tally, on_progress)
+            entries = map(modes.applied, read_export(source, format, zone_of(options.get("zone"))))
+            await publishing.publish(publishing.read_beside(entries), send, tally, options.get("on_progress"))
         return Imported.model_validate(tally.result())
 
     async def get_memory(self, memory_id: str, **options: Unpack[CallOptions]) -> WholeMemory:

@@ -18,13 +18,14 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
 import httpx
 
 from modestream_client.answers import Reply, Uploaded, parse_as, remembered_of, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls import MemoryCalls
+from modestream_client.calls.memories import ImportOptions
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
 from modestream_client.http.routes import (
@@ -45,7 +46,6 @@ from modestream_client.transport import OWN_WRITES, HeadersOf, Json, OnPartial, 
 
 if TYPE_CHECKING:
     from modestream_client.imports import ExportFormat
-    from modestream_client.imports.publishing import Tally
 
 MAX_EXPORT_BYTES = 256 * 1024 * 1024
 """Maximum bytes of an export for the gateway (docs/contract.md)."""
@@ -358,15 +358,7 @@ class HttpMemoryClient(MemoryCalls):
         self,
         path: str | PathLike[str],
         format: "ExportFormat",  # noqa: A002 - its name in the contract
-        *,
-        zone: str | None = None,
-        mode: str | None = None,
-        mode_for: Sequence[str] = (),
-        user_id: UserId | None = None,
-        project_id: str | None = None,
-        principal: str | None = None,
-        tally: "Tally | None" = None,
-        on_progress: "Callable[[Tally], None] | None" = None,
+        **options: Unpack[ImportOptions],
     ) -> Imported:
         """Import an export as `MemoryClient` does.
 
@@ -374,16 +366,21 @@ class HttpMemoryClient(MemoryCalls):
         """
         from modestream_client.imports.publishing import COUNTS, Tally  # noqa: PLC0415 - needed here alone
 
-        if principal is not None or tally is not None or Path(path).stat().st_size > MAX_EXPORT_BYTES:  # noqa: ASYNC240 - a local file
-            return await super().import_export(
-                path, format, zone=zone, mode=mode, mode_for=mode_for, user_id=user_id, project_id=project_id,
-                principal=principal, tally=tally, on_progress=on_progress,
-            )  # fmt: skip
-        scope = self._boundary.others(self._scope(user_id, project_id))
-        if project_id is None and format == "jsonl":
+        is_continued = options.get("tally") is not None
+        is_large = Path(path).stat().st_size > MAX_EXPORT_BYTES  # noqa: ASYNC240 - a local file
+        if is_continued or is_large or options.get("principal") is not None:
+            return await super().import_export(path, format, **options)
+        user_id, on_progress = options.get("user_id"), options.get("on_progress")
+        scope = self._boundary.others(self._scope(user_id, options.get("project_id")))
+        if options.get("project_id") is None and format == "jsonl":
             # Lines keep their own project, unless one is named here.
             del scope["project_id"]
-        asked = {"format": format, "zone": zone, "mode": mode, "mode_for": [*mode_for] or None}
+        asked = {
+            "format": format,
+            "zone": options.get("zone"),
+            "mode": options.get("mode"),
+            "mode_for": [*options.get("mode_for", ())] or None,
+        }
         query = {**scope, **{name: value for name, value in asked.items() if value is not None}}
 
         def tell(answer: Json) -> None:
