@@ -188,7 +188,7 @@ def test_keyboard_and_table_do_what_the_pointer_does(page: Page, system: System,
     page.get_by_label("or to a new mode").fill(MODES[2])
     page.get_by_role("button", name="Declare and move 2 memories").click()
     expect(page.get_by_role("status").first).to_have_text(f"Moved 2 memories to {MODES[2]}.")
-    newest = max(points, key=lambda one: str(one["occurred_at"]))["memory_id"]
+    newest = max(points, key=lambda each: str(each["occurred_at"]))["memory_id"]
     assert system.command("get_memory", {"memory_id": newest}, PROJECT)["mode"] == MODES[2]
     wait_for_points(atlas, MODES[2], 2)
 
@@ -230,7 +230,7 @@ def test_grid_and_lasso_find_what_a_search_of_all_points_finds(page: Page, atlas
     inside, near, none = page.evaluate(FOUND, [base.removesuffix("page.js"), places, triangle])
     points = list(zip(places[::2], places[1::2], strict=True))
     assert inside == [number for number, point in enumerate(points) if is_left_of_all(point, triangle)]
-    assert near == min(range(len(points)), key=lambda one: (points[one][0] - 0.1) ** 2 + (points[one][1] - 0.1) ** 2)
+    assert near == min(range(len(points)), key=lambda each: (points[each][0] - 0.1) ** 2 + (points[each][1] - 0.1) ** 2)
     assert none == -1
 
 

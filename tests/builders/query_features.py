@@ -59,16 +59,16 @@ def _memory_columns(lines: Sequence[Line]) -> MemoryColumns:
     return MemoryColumns(rows, traits)
 
 
-def _row(number: int, one: Line) -> MemoryRow:
-    memory = made(one.text, number, role=one.role)
-    when: datetime = START + timedelta(minutes=number) + one.after
+def _row(number: int, line: Line) -> MemoryRow:
+    memory = made(line.text, number, role=line.role)
+    when: datetime = START + timedelta(minutes=number) + line.after
     return MemoryRow(
         number=number,
         memory_id=f"m{number}",
         trait=number,
         occurred_ms=round(when.timestamp() * 1000),
         source=number,
-        length=len(tokenize(one.text)),
+        length=len(tokenize(line.text)),
         importance=0.5,
         superseded=False,
         space=None,

@@ -44,8 +44,8 @@ def test_categories_are_read_in_their_scope_only(categories: Table[ScopeFields, 
 
 def test_categories_of_the_deployment_are_in_every_scope(categories: Table[ScopeFields, Taxonomy]) -> None:
     categories.put(0, scope(), Taxonomy().with_categories(OWN))
-    for one in (scope(), scope("ben")):
-        travel = categories.get(0, one).find("travel")
+    for each in (scope(), scope("ben")):
+        travel = categories.get(0, each).find("travel")
         assert travel is not None
         assert travel.description == "trips"
         assert not travel.declared
@@ -53,7 +53,7 @@ def test_categories_of_the_deployment_are_in_every_scope(categories: Table[Scope
 
 def test_category_removed_from_the_settings_disappears(categories: Table[ScopeFields, Taxonomy]) -> None:
     categories.put(0, scope(), Taxonomy().with_categories(HEALTH))
-    assert [one.name for one in categories.get(0, scope()).all()] == ["travel"]
+    assert [each.name for each in categories.get(0, scope()).all()] == ["travel"]
 
 
 def test_later_write_is_visible_immediately(categories: Table[ScopeFields, Taxonomy]) -> None:
@@ -67,16 +67,16 @@ def test_later_write_is_visible_immediately(categories: Table[ScopeFields, Taxon
 def test_deleted_category_of_the_deployment_stays_away_in_its_scope(categories: Table[ScopeFields, Taxonomy]) -> None:
     categories.put(0, scope(), categories.get(0, scope()).without("travel", 7))
     assert categories.get(0, scope()).all() == []
-    assert [one.name for one in categories.get(0, scope("ana", "p2")).all()] == ["travel"]
+    assert [each.name for each in categories.get(0, scope("ana", "p2")).all()] == ["travel"]
 
 
 def test_scopes_with_a_row_are_listed_by_boundary(categories: ScopeStore[Taxonomy]) -> None:
     rows = [scope(), scope("ana", "p/2"), scope("ana/default", "x"), scope("ben")]
-    for one in rows:
-        categories.put(0, one, Taxonomy().with_categories(OWN))
+    for row in rows:
+        categories.put(0, row, Taxonomy().with_categories(OWN))
     found = categories.scopes(0, "ana")
     assert len(found) == 2
-    assert all(one in found for one in rows[:2])
+    assert all(row in found for row in rows[:2])
 
 
 def test_empty_taxonomy_leaves_no_row(categories: ScopeStore[Taxonomy]) -> None:
@@ -85,7 +85,7 @@ def test_empty_taxonomy_leaves_no_row(categories: ScopeStore[Taxonomy]) -> None:
     categories.put(0, scope(), Taxonomy().with_categories(OWN))
     categories.put(0, scope(), Taxonomy())
     assert categories.scopes(0, "ana") == []
-    assert [one.name for one in categories.get(0, scope()).all()] == ["travel"]
+    assert [each.name for each in categories.get(0, scope()).all()] == ["travel"]
 
 
 def test_changelog_has_readable_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ async def test_pending_write_of_the_fake_waits_until_it_is_released() -> None:
     categories = FakeCategories()
     categories.held = True
     categories.put(0, scope(), Taxonomy().with_categories(OWN))
-    [writing] = [asyncio.ensure_future(one) for one in categories.pending_writes()]
+    [writing] = [asyncio.ensure_future(each) for each in categories.pending_writes()]
     done, _ = await asyncio.wait([writing], timeout=0.01)
     assert not done
     categories.held = False

@@ -111,8 +111,8 @@ def mode(embedder: str, **changes: Any) -> Mode:
     return Mode(name="any", embedder=embedder, embedding_dim=1, **changes)
 
 
-def close(one: Encoded, other: Encoded) -> bool:
-    return np.allclose(one.pooled, other.pooled, atol=1e-6)
+def close(first: Encoded, other: Encoded) -> bool:
+    return np.allclose(first.pooled, other.pooled, atol=1e-6)
 
 
 @pytest.mark.parametrize(

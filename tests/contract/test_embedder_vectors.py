@@ -56,12 +56,12 @@ def embedder(make: Make) -> Embedder:
     return make()
 
 
-def close(one: Encoded, other: Encoded) -> bool:
-    return np.allclose(one.pooled, other.pooled, atol=1e-6) and np.allclose(one.tokens, other.tokens, atol=1e-6)
+def close(first: Encoded, other: Encoded) -> bool:
+    return np.allclose(first.pooled, other.pooled, atol=1e-6) and np.allclose(first.tokens, other.tokens, atol=1e-6)
 
 
-def cosine(one: Encoded, other: Encoded) -> float:
-    return float(one.pooled @ other.pooled)
+def cosine(first: Encoded, other: Encoded) -> float:
+    return float(first.pooled @ other.pooled)
 
 
 async def test_vectors_have_the_dimensions_of_the_fingerprint(embedder: Embedder) -> None:

@@ -71,15 +71,15 @@ def item(*names: str) -> Item:
 
 
 def test_memory_is_found_under_each_category_while_it_exists(words: LexicalStore) -> None:
-    both, one, none = (
+    both, single, none = (
         made("a", number, item=item(*names)) for number, names in enumerate((("health", "food"), ("food",), ()))
     )
-    for memory in (both, one, none, made("a", 3), made("a", 4, user="ben", item=item("food"))):
+    for memory in (both, single, none, made("a", 3), made("a", 4, user="ben", item=item("food"))):
         words.put(0, LexicalDocument(memory))
-    assert under(words, "food") == {both.memory_id, one.memory_id}
+    assert under(words, "food") == {both.memory_id, single.memory_id}
     assert under(words, "health") == {both.memory_id}
     words.put(0, LexicalDocument(both.model_copy(update={"item": item("health")})))
-    assert under(words, "food") == {one.memory_id}
+    assert under(words, "food") == {single.memory_id}
     words.remove(0, both.memory_id)
     assert under(words, "health") == set()
     assert under(words, "food", "nobody") == set()

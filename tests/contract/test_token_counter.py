@@ -158,8 +158,8 @@ async def test_million_spaces_are_counted(tiktoken_counter: TiktokenCounter) -> 
 
 async def test_text_counted_in_pieces_has_the_same_count(tiktoken_counter: TiktokenCounter) -> None:
     row = json.dumps({"content": "The weather on the island was fine. " * 50}) + ",\n"
-    [one, many] = await tiktoken_counter.count([row, row * 300])
-    assert many == 300 * one
+    [single, many] = await tiktoken_counter.count([row, row * 300])
+    assert many == 300 * single
 
 
 def test_counting_needs_no_network_and_does_not_import_litellm() -> None:

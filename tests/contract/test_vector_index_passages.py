@@ -122,7 +122,7 @@ async def test_long_text_about_much_is_behind_a_short_one_that_is_nearer(index: 
 
 
 async def test_means_of_cosines_agree_with_exact_arithmetic(index: VectorIndex) -> None:
-    points = [one for number in range(60) if (one := wide(number)).passages is not None]
+    points = [chosen for number in range(60) if (chosen := wide(number)).passages is not None]
     await index.upsert(WIDE, points)
     for query in drawn(np.random.default_rng(99), 4, 64):
         exact = exact_cosines(points, query)

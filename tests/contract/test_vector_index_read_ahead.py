@@ -198,14 +198,14 @@ async def test_reads_of_passages_sent_ahead_rank_like_single_ones(index: VectorI
     search = PlannedSearch(CUT_SPACE, asked, where, 30, 25, passage_limit=9)
     reads = await index.read_ahead([search])
     await assert_equal(reads, index, search, None)
-    for one in asked:
+    for each in asked:
         for limit, some in ((9, None), (4, None), (9, ALL[:50])):
-            whole = await reads.search(CUT_SPACE, one.pooled, where, 30)
-            assert_same(whole, await index.search(CUT_SPACE, one.pooled, where, 30))
-            found = await reads.search_passages(CUT_SPACE, one.pooled, where, limit, some)
-            assert_same_passages(found, await index.search_passages(CUT_SPACE, one.pooled, where, limit, some))
-        late = await reads.maxsim(CUT_SPACE, one.tokens, where, 25, None, one.pooled)
-        assert_same_passages(late, await index.maxsim(CUT_SPACE, one.tokens, where, 25, None, one.pooled))
+            whole = await reads.search(CUT_SPACE, each.pooled, where, 30)
+            assert_same(whole, await index.search(CUT_SPACE, each.pooled, where, 30))
+            found = await reads.search_passages(CUT_SPACE, each.pooled, where, limit, some)
+            assert_same_passages(found, await index.search_passages(CUT_SPACE, each.pooled, where, limit, some))
+        late = await reads.maxsim(CUT_SPACE, each.tokens, where, 25, None, each.pooled)
+        assert_same_passages(late, await index.maxsim(CUT_SPACE, each.tokens, where, 25, None, each.pooled))
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
@@ -215,9 +215,9 @@ async def test_candidates_of_cut_texts_rank_like_single_reads(index: VectorIndex
     reads = await index.read_ahead([search])
     for asked in (ALL[::4], [*ALL, memory(999)], ALL[:3]):
         await assert_equal(reads, index, search, asked)
-        for one in search.questions:
-            late = await reads.maxsim(CUT_SPACE, one.tokens, where, len(asked), asked)
-            assert_same_passages(late, await index.maxsim(CUT_SPACE, one.tokens, where, len(asked), asked))
+        for each in search.questions:
+            late = await reads.maxsim(CUT_SPACE, each.tokens, where, len(asked), asked)
+            assert_same_passages(late, await index.maxsim(CUT_SPACE, each.tokens, where, len(asked), asked))
 
 
 async def test_passages_of_one_text_do_not_crowd_out_others(index: VectorIndex) -> None:

@@ -135,7 +135,7 @@ async def test_tokens_are_returned_in_order_with_the_vector(index: VectorIndex) 
     assert found[memory(1)].tokens.tolist() == vectors.tolist()
     assert found[memory(1)].tokens.dtype == np.float32
     assert found[memory(2)].tokens.shape == (0, 2)
-    assert all(one.pooled == pytest.approx(X) for one in found.values())
+    assert all(each.pooled == pytest.approx(X) for each in found.values())
 
 
 async def test_space_without_tokens_gives_none(index: VectorIndex) -> None:

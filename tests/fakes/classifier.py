@@ -28,4 +28,4 @@ class FixedClassifier(InteractionClassifier):
         said: Any = getattr(self, "said")  # noqa: B009 - the frozen parent does not declare it
         mode, share = said
         rest = (1 - share) / (len(INTERACTION_MODES) - 1)
-        return np.array([share if one == mode else rest for one in INTERACTION_MODES])
+        return np.array([share if each == mode else rest for each in INTERACTION_MODES])

@@ -105,11 +105,11 @@ class FakeEmbedders:
             self._begin(entry.name if entry else mode.embedder)
             raise ModelMissing(f"embedder {mode.embedder!r} is missing")
         model, recent = self._models[entry.name], self._recent[entry.name]
-        one = ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
+        own_language = ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
         if mode.embedder != GENERAL or entry.multilingual is None:
-            return one
+            return own_language
         others = Mode(name=mode.name, embedder=entry.multilingual.name, embedding_dim=entry.multilingual.local.dim)
-        return LanguageRoutingEmbedder(one, lambda: self.of(others), entry.multilingual.identity)
+        return LanguageRoutingEmbedder(own_language, lambda: self.of(others), entry.multilingual.identity)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
         """Return the embedder of a mode, if the model for this text's language is loaded. Raises ModelMissing."""

@@ -208,7 +208,7 @@ def max_sim(question: Matrix, tokens: Matrix) -> float:
 def passage_hits(point: Point, vector: Vector) -> list[ScoredText]:
     """Return the cosine of each passage of a point; none of a text that is not cut."""
     pooled = () if point.passages is None else point.passages.pooled
-    return [ScoredText(point.memory_id, cosine(vector, one), part) for part, one in enumerate(pooled)]
+    return [ScoredText(point.memory_id, cosine(vector, each), part) for part, each in enumerate(pooled)]
 
 
 def whole_score(point: Point, vector: Vector) -> float:

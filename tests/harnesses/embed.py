@@ -94,8 +94,8 @@ class EmbedHarness:
 
     async def encode(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
         """Encode memories and events."""
-        remembered_events = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
-        return [await self.embed.encode(one, PARTITION) for one in remembered_events]
+        remembered_events = [Remembered(memory=event) if isinstance(event, Memory) else event for event in events]
+        return [await self.embed.encode(each, PARTITION) for each in remembered_events]
 
     async def write(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
         """Write them as one batch and return the reports."""

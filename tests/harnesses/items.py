@@ -78,13 +78,13 @@ class ItemsHarness:
         """Return all items by text, after checking the lexical index against the records."""
         memories = list(self.memories.all())
         for index_name in index_names("u1"):
-            ids = {one.memory_id for one in memories if one.index_name == index_name}
+            ids = {each.memory_id for each in memories if each.index_name == index_name}
             assert set(self.words.memory_columns(HERE, index_name).number_of) == ids
-        return {one.text: one for one in memories if one.origin == "extracted"}
+        return {memory.text: memory for memory in memories if memory.origin == "extracted"}
 
     def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
         """Return all stored memories and claims."""
-        return {one.memory_id: one.model_dump_json() for one in self.memories.all()}, dict(self.claims.stored)
+        return {memory.memory_id: memory.model_dump_json() for memory in self.memories.all()}, dict(self.claims.stored)
 
     def events_of(self, kind: type[Any]) -> list[Any]:
         """Return the events of a class."""
@@ -93,7 +93,7 @@ class ItemsHarness:
 
 def sources(item: Memory) -> list[str]:
     """Return the turn ids in an item's evidence."""
-    return [one.turn_id for one in item.evidence]
+    return [span.turn_id for span in item.evidence]
 
 
 def known(item: Memory) -> Item:

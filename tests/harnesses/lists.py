@@ -62,7 +62,7 @@ class ListHarness:
 
     async def texts(self, **fields: Any) -> list[str]:
         """Return the texts of one page."""
-        return [one.text for one in (await self.page(**fields)).items]
+        return [item.text for item in (await self.page(**fields)).items]
 
     async def all(self, what: str = "memories", **fields: Any) -> list[Any]:
         """Return the items of all pages."""

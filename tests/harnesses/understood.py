@@ -82,8 +82,8 @@ class UnderstoodHarness:
 
     def items(self, of: Memory) -> dict[str, Memory]:
         """Return the turn's items by text."""
-        found = [self.memories.get(PARTITION, one) for one in self.memory(of).items]
-        return {one.text: one for one in found if one is not None}
+        found = [self.memories.get(PARTITION, item) for item in self.memory(of).items]
+        return {each.text: each for each in found if each is not None}
 
     def memory(self, of: Memory) -> Memory:
         """Return the stored record."""

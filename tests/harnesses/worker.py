@@ -191,7 +191,7 @@ class WorkerHarness:
     def embedded_events(self) -> list[Embedded]:
         """Return the published `embedded` events."""
         records = [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
-        return [one for record in records for one in record.each()]
+        return [each for record in records for each in record.each()]
 
     def understood_events(self) -> list[Understood]:
         """Return the published `understood` events."""
@@ -220,5 +220,5 @@ def change(action: Any, **fields: Any) -> Change:
 
 async def run_step(step: Any, *records: Record) -> None:
     """Begin records in order, then settle them together."""
-    finishing: list[Awaitable[Any]] = [await step.begin(one) for one in records]
-    await step.settle([await one for one in finishing])
+    finishing: list[Awaitable[Any]] = [await step.begin(each) for each in records]
+    await step.settle([await entry for entry in finishing])

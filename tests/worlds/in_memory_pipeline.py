@@ -179,7 +179,7 @@ class InMemoryPipeline(PipelineRequests):
             await agent.start()
         counts = SqliteBoundaryCounts(self.directory / "partitions")
         self.telling = PublishBoundaries(counts, InMemoryBoundaryLog(self.topics), ctx)
-        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding, self.telling, files)]
+        runs = [asyncio.create_task(each.run()) for each in (queue, reembedding, self.telling, files)]
         for background in (reembedding, self.telling):
             background.look(range(self.partitions))
         await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
@@ -242,7 +242,7 @@ class InMemoryPipeline(PipelineRequests):
     def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
         """Return the subscriptions, each with a publisher that records its agents."""
         agents, ctx = self.wire(words)
-        each = [one.agent_names for one in subscriptions(agents, hooks, ctx)]
+        each = [entry.agent_names for entry in subscriptions(agents, hooks, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
             subscriptions(agents, hooks, replace(ctx, publisher=publisher))[number]

@@ -72,7 +72,7 @@ class PipelineRequests:
     def replies(self, correlation: bytes) -> list[Json]:
         """Return the replies to a request."""
         records = self.topics.records(self.names.replies)
-        return [json.loads(one.value or b"") for one in records if one.header("correlation_id") == correlation]
+        return [json.loads(record.value or b"") for record in records if record.header("correlation_id") == correlation]
 
     def final_replies(self, correlation: bytes) -> list[Json]:
         """Return the replies to a request but the partial ones."""

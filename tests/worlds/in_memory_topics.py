@@ -89,7 +89,7 @@ class InMemoryTopics:
         """Return the committed offsets: the first unacknowledged record of each partition, or its end."""
         ends: dict[tuple[str, int], int] = {}
         for name, log in self._logs.items():
-            going_on = {one.record.partition: one.record.offset for one in reversed(self._unfinished(name))}
+            going_on = {each.record.partition: each.record.offset for each in reversed(self._unfinished(name))}
             for entry in log:
                 record = entry.record
                 ends[name, record.partition] = going_on.get(record.partition, record.offset + 1)
@@ -165,7 +165,7 @@ class InMemoryTopics:
         text = StringIO()
         for topic in self._channels:
             if records := self.unacknowledged(topic):
-                text.write(f"{topic}: {[(one.partition, one.offset) for one in records]}\n")
+                text.write(f"{topic}: {[(record.partition, record.offset) for record in records]}\n")
         for task in asyncio.all_tasks():
             task.print_stack(file=text)
         return text.getvalue()

@@ -146,7 +146,7 @@ def check_removed_texts(
     """Forgotten and replaced texts are in no record, index or reply."""
     over = runner.marks - set(runner.current_marks.values())
     places = {
-        "records": [one.model_dump_json() for one in known.values()],
+        "records": [each.model_dump_json() for each in known.values()],
         "claims": [*map(str, pipeline.tables.rows("claims").values())],
         "intentions": [*map(str, pipeline.tables.rows("intentions").values())],
         "categories": [*map(str, pipeline.tables.rows("categories").values())],
@@ -177,11 +177,11 @@ def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
     """Replies contain only current memories, and evidence in them exists."""
     for result in shown["retrieved"]:
         for hit in result["hits"]:
-            for one in (hit, *hit.get("items", ())):
-                memory = known.get(one["memory_id"])
+            for each in (hit, *hit.get("items", ())):
+                memory = known.get(each["memory_id"])
                 is_found = memory is not None and memory.visibility.searchable and memory.superseded_by is None
-                if memory is None or not is_found or memory.text != one["text"]:
-                    yield f"an outdated hit: {one['text']!r}"
+                if memory is None or not is_found or memory.text != each["text"]:
+                    yield f"an outdated hit: {each['text']!r}"
     for intention, categories in shown["projects"]:
         entries = [
             entry for part in intention.values() if isinstance(part, list) for entry in part if isinstance(entry, dict)

@@ -89,10 +89,10 @@ class ActionRunner:
             await self.pipeline.remember(text.format(mark="calm"), f"b{number}", BYSTANDER)
         await self.pipeline.topics.settled()
 
-    async def perform(self, one: Action) -> None:
+    async def perform(self, action: Action) -> None:
         """Perform one action, a second after the last."""
         self.pipeline.clock.forward(1)
-        await getattr(self, one.name)(*one.numbers)
+        await getattr(self, action.name)(*action.numbers)
 
     async def say(self, text: int, number: int, conversation: int, project: int) -> None:
         """Remember a turn, or edit it if it exists."""
@@ -166,21 +166,21 @@ class ActionRunner:
     async def forget_derived(self, number: int) -> None:
         """Forget an item or a summary by its id; its turns stay."""
         if derived := [memory for memory in self.memories() if memory.origin != "said"]:
-            one = derived[number % len(derived)]
-            await self._command("forget", one.scope["project_id"], memory_id=one.memory_id)
+            memory = derived[number % len(derived)]
+            await self._command("forget", memory.scope["project_id"], memory_id=memory.memory_id)
 
     async def forget_turn(self, number: int) -> None:
         if turns := self._said():
-            one = turns[number % len(turns)]
-            named = {"turn_id": one.turn_id, "conversation_id": one.conversation_id}
-            await self._command("forget", one.scope["project_id"], **named)
-            self._expect_forgotten([one.memory_id])
+            memory = turns[number % len(turns)]
+            named = {"turn_id": memory.turn_id, "conversation_id": memory.conversation_id}
+            await self._command("forget", memory.scope["project_id"], **named)
+            self._expect_forgotten([memory.memory_id])
 
     async def forget_conversation(self, conversation: int, project: int) -> None:
         name = CONVERSATIONS[conversation]
         ids = [turn for turn in self._said(project) if turn.conversation_id == name]
         await self._command("forget", PROJECTS[project], conversation_id=name)
-        self._expect_forgotten(one.memory_id for one in ids)
+        self._expect_forgotten(turn.memory_id for turn in ids)
 
     async def forget_project(self, project: int) -> None:
         ids = [memory.memory_id for memory in self._said(project)]
@@ -202,7 +202,7 @@ class ActionRunner:
     def memories(self) -> list[Memory]:
         """Return all memories of the user, sorted by id."""
         mine = [memory for memory in self.pipeline.memories.all() if memory.boundary == USER]
-        return sorted(mine, key=lambda one: one.memory_id)
+        return sorted(mine, key=lambda each: each.memory_id)
 
     def _said(self, project: int | None = None) -> list[Memory]:
         projects = PROJECTS if project is None else (PROJECTS[project],)
@@ -231,17 +231,15 @@ class ActionRunner:
         self._expect(json.loads(record.value or b""))
 
     def _expect(self, turns: Mapping[str, Any], reply: Json | None = None) -> None:
-        one, mark = (
-            derive_memory_id(turns["scope"], turns["conversation_id"], turns["turn_id"]),
-            turns["metadata"]["mark"],
-        )
+        memory_id = derive_memory_id(turns["scope"], turns["conversation_id"], turns["turn_id"])
+        mark = turns["metadata"]["mark"]
         self.marks.add(mark)
         warned = [] if reply is None else [warning["code"] for warning in reply["warnings"]]
-        if one not in self.forgotten:
-            self.current_marks[one] = mark
+        if memory_id not in self.forgotten:
+            self.current_marks[memory_id] = mark
         if reply is not None:
             assert reply["status"] == "ok"
-            assert ("forgotten" in warned) == (one in self.forgotten)
+            assert ("forgotten" in warned) == (memory_id in self.forgotten)
 
     async def _command(self, command: str, project: str = PROJECTS[0], /, **arguments: Any) -> Json:
         message = command_message(command, USER, project) | {"arguments": arguments}

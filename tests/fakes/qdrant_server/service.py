@@ -42,7 +42,7 @@ class Points(PointsServicer):
         if request.points.HasField("filter"):
             matching = edge.UpdateOperation.delete_points_by_filter(edge_filter(request.points.filter))
             return self._applied(request.collection_name, matching)
-        ids: list[Any] = [one.uuid for one in request.points.points.ids]
+        ids: list[Any] = [point.uuid for point in request.points.points.ids]
         return self._applied(request.collection_name, edge.UpdateOperation.delete_points(ids))
 
     async def CreateFieldIndex(
@@ -56,7 +56,7 @@ class Points(PointsServicer):
         names = list(request.with_vectors.include.names)
         fields = list(request.with_payload.include.fields)
         found = self._store.shard(request.collection_name).retrieve(
-            [one.uuid for one in request.ids],
+            [point.uuid for point in request.ids],
             with_payload=fields or request.with_payload.enable,
             with_vector=names or request.with_vectors.enable,
         )

@@ -138,43 +138,43 @@ async def without_model(deployment: Deployment, tmp_path: Path) -> AsyncIterator
 async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
     without_model: MemoryClient, tiny_models: Path, tmp_path: Path
 ) -> None:
-    one = ModeUser(without_model, "u1")
-    assert (await one.command("declare_mode", name="code", embedder="late"))["embedding_dim"] == 48
+    user = ModeUser(without_model, "u1")
+    assert (await user.command("declare_mode", name="code", embedder="late"))["embedding_dim"] == 48
     texts = [f"Crate {number} in the hall." for number in range(5)]
     for text in texts:
-        await one.say(text, "code")
-    await one.say("Of another mode.")
+        await user.say(text, "code")
+    await user.say("Of another mode.")
 
     async def error() -> Json:
-        return dict((await one.command("health"))["modes"]["code"]["error"] or {})
+        return dict((await user.command("health"))["modes"]["code"]["error"] or {})
 
     async def is_missing() -> bool:
         status = await error()
         return status["code"] == "unavailable" and "being loaded" not in status["message"]
 
     await eventually(is_missing, "the model is known to be missing")
-    health = (await one.command("health"))["modes"]
+    health = (await user.command("health"))["modes"]
     assert health["code"]["eligible"] == 5
     assert health["code"]["pending"] == 5
     assert health["code"]["fingerprint"] is None
-    assert (await one.search_mode("code", "default")) == ("lexical", texts)
-    answer = await one.client.retrieve("the hall", users="u1", mode="code")
+    assert (await user.search_mode("code", "default")) == ("lexical", texts)
+    answer = await user.client.retrieve("the hall", users="u1", mode="code")
     assert {hit.embedding_status for hit in answer.hits} == {"pending"}
     assert "degraded" in [warning.code for warning in answer.warnings]
     # Other users are not affected.
-    await eventually(partial(_is_ready, one, "general"), "the other mode has its vector")
+    await eventually(partial(_is_ready, user, "general"), "the other mode has its vector")
 
     # Rename into place, as an operator should; the worker retries at its own pace.
     shutil.copytree(tiny_models / "tiny48", tmp_path / "coming")
     (tmp_path / "coming").rename(tmp_path / "late")
-    await one.ready()
-    health = (await one.command("health"))["modes"]
+    await user.ready()
+    health = (await user.command("health"))["modes"]
     assert health["code"]["ready"] == 5
     assert health["code"]["pending"] == 0
     assert health["code"]["error"] is None
-    assert (await one.search_mode("code", "default")) == ("hybrid", texts)
+    assert (await user.search_mode("code", "default")) == ("hybrid", texts)
 
 
-async def _is_ready(one: ModeUser, mode: str) -> bool:
-    status = (await one.command("health"))["modes"][mode]
+async def _is_ready(user: ModeUser, mode: str) -> bool:
+    status = (await user.command("health"))["modes"][mode]
     return bool(status["ready"] == status["eligible"])

@@ -187,7 +187,7 @@ def is_forgotten(answer: Remembered) -> bool:
 
 
 def _number(mode: KnownMode, among: Collection[KnownMode | None]) -> int:
-    return sum(one is mode for one in among)
+    return sum(each is mode for each in among)
 
 
 @pytest.mark.parametrize("seed", [1])

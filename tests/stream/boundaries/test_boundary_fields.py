@@ -64,7 +64,7 @@ async def everything_of(
     shown += [await memory.retrieve("blue kettle", projects="*", mode="*", depth="auto", explain=True)]
     shown += [await memory.retrieve("blue kettle", mode="*", types=["semantic", "procedural", "state_object"])]
     shown += [await memory.assemble("which kettle?", mode=mode, conversation_id="default") for mode in ("*", None)]
-    shown += [[one async for one in memory.iter_memories(projects="*")]]
+    shown += [[each async for each in memory.iter_memories(projects="*")]]
     shown += [[conversation async for conversation in memory.iter_conversations(projects="*")]]
     shown += [
         [project async for project in memory.iter_projects()],

@@ -97,7 +97,7 @@ async def test_lists_are_filtered_and_paged(memory: MemoryCalls) -> None:
             f"Remark {hour}", occurred_at=f"2026-03-01T0{hour}:00:00Z", conversation_id=f"c{hour % 2}", role="assistant"
         )
     await memory.remember("A question?", occurred_at="2026-03-02T00:00:00Z", conversation_id="c0")
-    texts = [one.text async for one in memory.iter_memories(page_size=2, order="oldest", role="assistant")]
+    texts = [each.text async for each in memory.iter_memories(page_size=2, order="oldest", role="assistant")]
     assert texts == [f"Remark {hour}" for hour in range(5)]
     page = await memory.list_memories(types=["episodic"], contains="REMARK", since="2026-03-01T03:00:00Z")
     assert page.total == 2
@@ -129,7 +129,7 @@ async def test_turn_is_forgotten_by_its_own_id(memory: MemoryCalls) -> None:
     await memory.remember("The lamp is red.", conversation_id="c", turn_id="t2")
     assert (await memory.forget(conversation_id="c", turn_id="t1")).forgotten == 1
     assert (await memory.forget(conversation_id="c", turn_id="t1")).forgotten == 0
-    assert [one.text async for one in memory.iter_memories()] == ["The lamp is red."]
+    assert [each.text async for each in memory.iter_memories()] == ["The lamp is red."]
 
 
 async def test_memories_that_are_not_there_are_skipped_when_several_move(memory: MemoryCalls) -> None:

@@ -205,9 +205,9 @@ async def test_reconcile_adds_missing_and_removes_orphaned_vectors(pipeline: InM
     await pipeline.index.delete(space, [pipeline.memory("violin").memory_id])
     [vector] = (await pipeline.index.vectors(space, [stored.memory_id])).values()
     stray = pipeline.space("lost", "tiny32")
-    for where, dim, one in ((space, 384, "00000000-0000-0000-0000-000000000001"), (stray, 32, stored.memory_id)):
+    for where, dim, each in ((space, 384, "00000000-0000-0000-0000-000000000001"), (stray, 32, stored.memory_id)):
         point = Point(
-            memory_id=one,
+            memory_id=each,
             vector=vector.pooled if dim == 384 else np.eye(1, dim, dtype=np.float32)[0],
             boundary="u1",
             partition=pipeline.topics.records(pipeline.names.turns)[0].partition,

@@ -56,7 +56,7 @@ async def unread_reports(directory: Path) -> InMemoryPipeline:
     pipeline.index = told.index
     pipeline.topics.copy_from(told.topics)
     pipeline.topics.forget_acknowledged(TURNS, [pipeline.names.embedded])
-    assert {one.embedding.status for one in pipeline.memories.all()} == {"pending"}
+    assert {memory.embedding.status for memory in pipeline.memories.all()} == {"pending"}
     return pipeline
 
 

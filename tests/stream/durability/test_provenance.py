@@ -106,7 +106,7 @@ async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) ->
     runner, found = ActionRunner(pipeline), list[str]()
     async with pipeline.running():
         await runner.begin()
-    for are_kills, some in groupby(actions, lambda one: one.name == "kill"):
+    for are_kills, some in groupby(actions, lambda each: each.name == "kill"):
         if are_kills:
             for action in some:
                 pipeline.topics.forget_acknowledged(action.numbers[0], redelivered_topics(pipeline))
@@ -152,11 +152,11 @@ def _varying(memory: Memory) -> dict[str, set[str]]:
     return {"embedding": {"embedded_at", "place"}, "reading": {"interaction"}}
 
 
-def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
+def differences(first: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
     """Describe the differences of records."""
-    found = [f"{memory_id} is there once only" for memory_id in one.keys() ^ other.keys()]
-    for memory_id in one.keys() & other.keys():
-        was, now = one[memory_id], other[memory_id]
+    found = [f"{memory_id} is there once only" for memory_id in first.keys() ^ other.keys()]
+    for memory_id in first.keys() & other.keys():
+        was, now = first[memory_id], other[memory_id]
         found += [f"{was['text']!r}: {name} {was[name]} or {now[name]}" for name in was if was[name] != now[name]]
     return found
 

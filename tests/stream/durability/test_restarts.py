@@ -23,7 +23,8 @@ HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
 TEXTS = {f"t-{number}": f"Crate {number} is in the hall." for number in range(3)}
 IDS = {
-    derive_memory_id({"user_id": "u1", "project_id": "default"}, "c1", one): one for one in (*TEXTS, "t-else", "t-new")
+    derive_memory_id({"user_id": "u1", "project_id": "default"}, "c1", entry): entry
+    for entry in (*TEXTS, "t-else", "t-new")
 }
 
 RUN_ON = [0.0, 0.15]
@@ -111,7 +112,7 @@ async def state(pipeline: InMemoryPipeline) -> Json:
             )
             for memory in pipeline.memories.all()
         },
-        "forgotten": {IDS[one] for one in IDS if pipeline.memories.is_forgotten(HERE, one)},
+        "forgotten": {IDS[each] for each in IDS if pipeline.memories.is_forgotten(HERE, each)},
         "vectors": {
             (mode, embedder): named(await pipeline.vectors_in(mode, pipeline.space(mode, embedder).fingerprint, [*IDS]))
             for mode, embedder in MODES
@@ -142,7 +143,7 @@ def words_of(pipeline: InMemoryPipeline) -> Json:
 
 
 def named(ids: Iterable[str]) -> list[str]:
-    return sorted(IDS[one] for one in ids)
+    return sorted(IDS[memory_id] for memory_id in ids)
 
 
 async def ended(pipeline: InMemoryPipeline) -> Json:
@@ -272,8 +273,8 @@ async def categories_after(pipeline: InMemoryPipeline) -> Json:
     async with pipeline.running():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(finished(pipeline), TIME_TO_END)
-    memories = [one for one in pipeline.memories.all() if one.item]
-    named = {one.text: [filed.name for filed in one.item.categories] for one in memories if one.item}
+    memories = [memory for memory in pipeline.memories.all() if memory.item]
+    named = {taken.text: [filed.name for filed in taken.item.categories] for taken in memories if taken.item}
     words = SqliteLexicalIndex(pipeline.directory / "partitions")
     words.open(HERE)
     postings = words.category_postings(HERE, "u1//items", ["health", "body", "money"])

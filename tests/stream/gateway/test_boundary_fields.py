@@ -186,7 +186,7 @@ async def test_place_of_another_user_is_refused(tmp_path: Path) -> None:
             path = f"/v1/users/acme%2Fu{number}"
             places[path] = (await stored(gateway, path, "The kettle is blue."))["read_after"]
         path, place = next(iter(places.items()))
-        foreign = next(one for one in places.values() if one.partition(":")[0] != place.partition(":")[0])
+        foreign = next(each for each in places.values() if each.partition(":")[0] != place.partition(":")[0])
         assert await found(gateway, path, read_after=place) == ["The kettle is blue."]
         asked = {"query": "kettle", "read_after": foreign}
         answer = await gateway.ask("POST", f"{path}/memories/search", json=asked)

@@ -65,7 +65,7 @@ async def test_what_is_of_another_user_answers_as_what_is_missing(gateway: Guard
         ("GET", "/memories/{}?project_id=default", (foreign, MISSING), {}),
         ("GET", "/jobs/{}", (job, missing_job), {}),
     ):
-        answers = [await gateway.ask(method, "/v1/users/u1" + path.format(one), "owner", **how) for one in ids]
+        answers = [await gateway.ask(method, "/v1/users/u1" + path.format(each), "owner", **how) for each in ids]
         assert likeness(answers[0], *ids) == likeness(answers[1], *ids), (method, path)
     record = (await gateway.ask("GET", f"/v1/users/u2/memories/{foreign}", "stranger")).json()
     assert record["text"] == "Their secret word is quince."

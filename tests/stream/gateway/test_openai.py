@@ -44,7 +44,7 @@ async def stored(pipeline: InMemoryPipeline, count: int) -> list[tuple[str, str]
 
 
 def turns_of(pipeline: InMemoryPipeline) -> list[tuple[str, str]]:
-    return sorted((str(one.role), one.text) for one in pipeline.memories.all() if one.type == "episodic")
+    return sorted((str(memory.role), memory.text) for memory in pipeline.memories.all() if memory.type == "episodic")
 
 
 async def test_an_earlier_conversation_is_recalled(address: OpenAiAddress, pipeline: InMemoryPipeline) -> None:
@@ -91,7 +91,7 @@ async def test_a_conversation_that_grows_and_is_retried_is_stored_once(
             address.provider.next(completion(said))
             await address.ask(own, **PATIENT)
         own.append({"role": "assistant", "content": said})
-    assert await stored(pipeline, 4) == sorted((one["role"], one["content"]) for one in own)
+    assert await stored(pipeline, 4) == sorted((each["role"], each["content"]) for each in own)
     await pipeline.topics.settled()
     assert len(turns_of(pipeline)) == 4
 

@@ -42,7 +42,7 @@ def with_settings(world: InMemoryPipeline, **changes: Any) -> InMemoryPipeline:
 def own(topology: Topology, at: str, step: PlacedStep) -> Topology:
     """Insert a step behind another one, as an editor of another worker."""
     pipeline = at.split(".", maxsplit=1)[0]
-    steps = [each for one in topology.of(pipeline) for each in ((one, step) if one.step_id == at else (one,))]
+    steps = [each for entry in topology.of(pipeline) for each in ((entry, step) if entry.step_id == at else (entry,))]
     return topology.with_steps(pipeline, steps)
 
 

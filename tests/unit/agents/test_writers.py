@@ -37,8 +37,8 @@ def classes() -> Iterator[type]:
 
 def test_each_writer_port_is_taken_by_one_package() -> None:
     packages = defaultdict(set)
-    for one in classes():
-        for parameter in inspect.signature(one).parameters.values():
+    for kind in classes():
+        for parameter in inspect.signature(kind).parameters.values():
             for port in re.findall(r"\w+Writer\b", str(parameter.annotation)):
-                packages[port].add(one.__module__.split(".")[1])
+                packages[port].add(kind.__module__.split(".")[1])
     assert packages == WRITERS

@@ -13,9 +13,11 @@ value = st.text(min_size=1, max_size=20)
 
 
 @given(value, value, value, value)
-def test_key_is_of_one_boundary_and_tells_its_values(one: str, two: str, three: str, four: str) -> None:
-    first = {"organization_id": one, "user_id": two}
-    second = {"organization_id": three, "user_id": four}
+def test_key_is_of_one_boundary_and_tells_its_values(
+    organization: str, user: str, other_organization: str, other_user: str
+) -> None:
+    first = {"organization_id": organization, "user_id": user}
+    second = {"organization_id": other_organization, "user_id": other_user}
     assert TENANT.values_of_key(TENANT.key(first)) == first
     assert (TENANT.key(first) == TENANT.key(second)) is (first == second)
 

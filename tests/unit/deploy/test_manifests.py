@@ -58,8 +58,8 @@ def test_kustomizations_name_the_files_that_are_there() -> None:
 def test_selectors_match_the_labels_of_their_pods(kind: str) -> None:
     found = manifests.of_kind(kind)
     assert found
-    for name, one in found.items():
-        selector = one["spec"]["selector"]
+    for name, manifest in found.items():
+        selector = manifest["spec"]["selector"]
         assert (
             selector.get("matchLabels", selector)
             == manifests.workloads()[name]["spec"]["template"]["metadata"]["labels"]

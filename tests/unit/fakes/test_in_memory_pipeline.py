@@ -18,12 +18,12 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """Return what outlives a worker by name: every table of its context, the vector index, and the log of jobs."""
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "partitions"))
-    parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
+    parts = {each.name: getattr(holder, each.name) for holder in (ctx, ctx.stores) for each in fields(holder)}
     of_remember = (MemoryTable, InteractionTable)
     tables = {
         name: part for name, part in parts.items() if hasattr(part, "pending_writes") or isinstance(part, of_remember)
     }
-    watched = {name: one._table if isinstance(one, ObservedTable) else one for name, one in tables.items()}
+    watched = {name: table._table if isinstance(table, ObservedTable) else table for name, table in tables.items()}
     return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 
 

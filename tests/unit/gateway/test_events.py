@@ -110,10 +110,10 @@ async def test_a_listener_gets_the_events_of_its_user_alone() -> None:
 
 
 async def test_a_listener_resumes_on_another_gateway() -> None:
-    one, other = feed_at(), feed_at()
-    stream = one.listen("u1", PARTITION, None)
+    first, other = feed_at(), feed_at()
+    stream = first.listen("u1", PARTITION, None)
     await take(stream, 1)
-    for feed in (one, other):
+    for feed in (first, other):
         tell(feed, 0, "m1")
         tell(feed, 1, "m2")
     [first] = await take(stream, 1)

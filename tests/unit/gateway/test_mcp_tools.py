@@ -29,10 +29,10 @@ def test_every_name_has_a_tool() -> None:
 
 def _nodes(node: Any) -> list[dict[str, Any]]:
     if isinstance(node, list):
-        return [one for value in node for one in _nodes(value)]
+        return [each for value in node for each in _nodes(value)]
     if not isinstance(node, dict):
         return []
-    return [node, *(one for value in node.values() for one in _nodes(value))]
+    return [node, *(entry for value in node.values() for entry in _nodes(value))]
 
 
 @pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)

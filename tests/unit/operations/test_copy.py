@@ -226,7 +226,7 @@ async def test_continued_copy_to_other_scope_fields_knows_the_ids_of_earlier_tur
     for _ in range(2):
         position = CopyPosition.load(tmp_path / "position")
         builder = EntryBuilder(PARTITIONS, *scopes)
-        copier = Copier(source, target, builder, position, saved=lambda one: one.save(tmp_path / "position"))
+        copier = Copier(source, target, builder, position, saved=lambda each: each.save(tmp_path / "position"))
         await copier.resume()
         await copier.run()
         former = derive_memory_id({"user_id": "ana", "project_id": "default"}, "c", "t")

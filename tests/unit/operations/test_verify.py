@@ -90,10 +90,10 @@ def test_dead_letters_other_users_and_misplaced_records_are_no_turns_of_the_log(
 def test_findings_of_users_add_up_and_name_some() -> None:
     found = Findings()
     for user in range(3):
-        one = Findings()
-        one.note("vectors_missing", [f"{user}-{number}" for number in range(10)], 12)
-        one.note("unlogged", ["x"])
-        found.add(one)
+        mine = Findings()
+        mine.note("vectors_missing", [f"{user}-{number}" for number in range(10)], 12)
+        mine.note("unlogged", ["x"])
+        found.add(mine)
     assert found.counts == {"vectors_missing": 36, "unlogged": 3}
     assert len(found.examples["vectors_missing"]) == 20
     assert found.amiss() == 36

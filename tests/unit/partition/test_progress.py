@@ -37,12 +37,12 @@ async def test_waiters_wake_exactly_at_their_offset() -> None:
 
 async def test_progress_of_another_partition_wakes_no_waiter() -> None:
     progress = AppliedOffsets()
-    one = await waiting(progress, 1, 0)
+    waiter = await waiting(progress, 1, 0)
     progress.start(2, 100)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert not one.done()
-    one.cancel()
+    assert not waiter.done()
+    waiter.cancel()
 
 
 async def test_wait_beyond_its_limit_returns_false() -> None:

@@ -22,7 +22,7 @@ def test_events_are_settled_once_in_order_of_arrival(order: list[int], window: i
             await run.finish(offset)
             assert run.settled == list(range(len(run.settled)))
         await run.task
-        assert run.begun == run.settled == [one for batch in run.batches for one in batch] == sorted(order)
+        assert run.begun == run.settled == [each for batch in run.batches for each in batch] == sorted(order)
         assert all(run.batches)
 
     asyncio.run(scenario())

@@ -87,7 +87,7 @@ class Keeper:
         assignment.standbys = {"copies": list(partitions), "copies-due": list(due)}
         assignment.actives = {CHANGELOG: list(served)}
         self.app.tables.recovery.on_rebalance = self.app.tables._update_channels = _recover_nothing
-        await self.app.tables.on_rebalance({TP(CHANGELOG, one) for one in served}, set(), set())
+        await self.app.tables.on_rebalance({TP(CHANGELOG, each) for each in served}, set(), set())
 
     async def serve(self) -> None:
         """Assign partition 0 to this worker, and open it."""
@@ -195,7 +195,7 @@ async def test_rows_and_words_of_a_copy_are_committed_together(keeper: Keeper, l
     log.records = [row_of(memory) for memory in memories]
     await copied.keep()
     ids = {memory.memory_id for memory in memories}
-    assert copied.committed() == ({one.encode() for one in ids}, ids)
+    assert copied.committed() == ({memory_id.encode() for memory_id in ids}, ids)
 
 
 async def test_forgotten_memory_has_no_words_in_a_copy(keeper: Keeper, log: Log) -> None:

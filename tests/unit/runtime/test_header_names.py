@@ -51,7 +51,7 @@ def test_every_record_is_read_once_in_order() -> None:
     bad, good = renamed(batch(2, PLACEHOLDER.decode())), batch(0, "plain")
     partition = read(good + bad + batch(4, "plain"))
     records = list(partition)
-    assert [(one.offset, one.value) for one in records] == list(enumerate([b"first", b"second"] * 3))
+    assert [(record.offset, record.value) for record in records] == list(enumerate([b"first", b"second"] * 3))
     assert records[3].headers == (("na\\xffme-\\xfe-✓-", b"v\xff"), ("none", None))
     assert records[2].key == b"ana"
     assert records[3].key is None
@@ -59,7 +59,7 @@ def test_every_record_is_read_once_in_order() -> None:
 
 
 def test_reading_begins_at_the_given_offset() -> None:
-    assert [one.offset for one in read(renamed(batch(0, PLACEHOLDER.decode())), offset=1)] == [1]
+    assert [each.offset for each in read(renamed(batch(0, PLACEHOLDER.decode())), offset=1)] == [1]
 
 
 def test_patch_replaces_the_classes_of_aiokafka(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,5 +11,5 @@ def test_worker_of_the_same_topics_returns_under_its_name() -> None:
 
 def test_worker_of_other_topics_has_another_name() -> None:
     topics = ({"turns"}, {"turns", "jobs"}, {"turnsjobs"}, {"turns", "jobs-changelog"}, ())
-    assert len({member_name("w1", one) for one in topics}) == len(topics)
+    assert len({member_name("w1", topic) for topic in topics}) == len(topics)
     assert member_name("w1", {"turns"}) != member_name("w2", {"turns"})

@@ -104,8 +104,8 @@ async def test_partitions_are_read_in_order_from_their_offsets() -> None:
         await agent.has(4)
         kafka.write(FIRST, 4)
         await agent.has(5)
-    assert [one for one in agent.read if one[0] == FIRST] == [(FIRST, 2, 2), (FIRST, 3, 3), (FIRST, 4, 4)]
-    assert [one for one in agent.read if one[0] == SECOND] == [(SECOND, 0, None), (SECOND, 1, 1)]
+    assert [each for each in agent.read if each[0] == FIRST] == [(FIRST, 2, 2), (FIRST, 3, 3), (FIRST, 4, 4)]
+    assert [entry for entry in agent.read if entry[0] == SECOND] == [(SECOND, 0, None), (SECOND, 1, 1)]
 
 
 async def test_record_after_a_gap_has_the_expected_offset() -> None:

@@ -41,7 +41,7 @@ def test_lag_is_summed_by_topic() -> None:
 
 
 def test_every_topic_that_a_worker_reads_has_a_lag(tmp_path: Path) -> None:
-    read = {one.topic for one in wired_subscriptions(tmp_path)}
+    read = {each.topic for each in wired_subscriptions(tmp_path)}
     assert set(status(FakeConsumer({})).lag()) == read
 
 

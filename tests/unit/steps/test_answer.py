@@ -43,7 +43,7 @@ async def answer_all(lists: CountedLists, requests: list[ListRequest]) -> None:
     unused = cast("Any", None)
     own_writes = OwnWrites(AppliedOffsets(), FakeClock(), Foreground())
     answer = AnswerQuery(unused, unused, lambda _: agent, unused, unused, unused, "", own_writes, Meters())
-    await asyncio.gather(*(answer(one, record({}), ReplyOptions()) for one in requests))
+    await asyncio.gather(*(answer(request, record({}), ReplyOptions()) for request in requests))
 
 
 @pytest.mark.parametrize(

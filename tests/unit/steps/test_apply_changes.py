@@ -48,7 +48,7 @@ async def test_forgotten_memories_leave_records_index_and_vectors(worker: Rememb
     assert worker.memories.get(HERE, forgotten.memory_id) is None
     assert worker.memories.is_forgotten(HERE, forgotten.memory_id)
     assert worker.count_postings("violin") == 0
-    assert [(one.memory_id, one.places) for one in worker.forgotten_events()] == [
+    assert [(event.memory_id, event.places) for event in worker.forgotten_events()] == [
         (forgotten.memory_id, (forgotten.embedding.place,))
     ]
 
@@ -83,7 +83,7 @@ async def test_disk_full_at_times_changes_each_memory_once(worker: RememberSteps
     worker.full.every = 0
     assert answer["moved"] + answer["forgotten"] == 120
     published = [memory.memory_id for memory in worker.remembered_memories()] + [
-        one.memory_id for one in worker.forgotten_events()
+        event.memory_id for event in worker.forgotten_events()
     ]
     assert len(published) == len(set(published)) == 120
     assert worker.texts("code") == []

@@ -32,7 +32,7 @@ class Step:
         ctx = self.worker.ctx
         self.table = FakeCategories()
         self.worker.memories.put(HERE, STAYS)
-        both = {one.memory_id: one.content_hash for one in (STAYS, GOES)}
+        both = {each.memory_id: each.content_hash for each in (STAYS, GOES)}
         category = Category(name="x", summary="It stays.\nIt goes.", anchors=tuple(both), rests_on=both, declared=True)
         self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).with_categories(category))
         stores = fake_stores(self.worker.words, self.worker.memories, categories=self.table).at(HERE)

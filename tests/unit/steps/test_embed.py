@@ -93,7 +93,7 @@ async def test_mode_without_model_delays_no_other(worker: EmbedSteps) -> None:
     worker.embedders.missing("tiny32")
     memories = [worker.say("violin", 0, mode="code"), worker.say("cello", 1)]
     await run_step(worker.step, *(remembered(memory, offset) for offset, memory in enumerate(memories)))
-    reports = {one.memory_id: one for one in worker.embedded_events()}
+    reports = {event.memory_id: event for event in worker.embedded_events()}
     assert [reports[memory.memory_id].status for memory in memories] == ["waiting", "ready"]
     assert "tiny32" in (reports[memories[0].memory_id].error or "")
     assert reports[memories[0].memory_id].interaction is not None

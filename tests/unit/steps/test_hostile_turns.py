@@ -47,7 +47,7 @@ class TurnSteps(WorkerHarness):
         for out in published:
             await self._assert_stored(Remembered.model_validate_json(out.value or b"").memory)
             await self.vectors.settle([await (await self.vectors.begin(record(out.value, topic=out.topic)))])
-        statuses = [json.loads(one.value or b"")["status"] for one in self.publisher.to(TOPICS.embedded)]
+        statuses = [json.loads(each.value or b"")["status"] for each in self.publisher.to(TOPICS.embedded)]
         assert statuses == ["ready"] * len(published)
         return "ok"
 

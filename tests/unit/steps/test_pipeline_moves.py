@@ -97,4 +97,4 @@ async def test_forged_header_does_not_block_the_channel(harness: RequestHarness,
     assert [reply.key for reply in harness.publisher.replies] == [b"u1"]
     await harness.process(record(b"{", headers=((MOVED_FROM, forged),), topic=harness.channel.topic))
     [letter] = harness.dead_letters
-    assert (MOVED_FROM, forged) in letter.headers
+    assert dict(letter.headers)[MOVED_FROM] == forged

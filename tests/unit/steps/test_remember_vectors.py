@@ -63,7 +63,7 @@ async def test_missing_vector_of_another_run_is_made_again(worker: RememberSteps
 
 async def test_report_of_another_run_that_changes_nothing_is_believed(worker: RememberSteps) -> None:
     forgotten, moved, edited, failed = [worker.say(text, offset, mode="code") for offset, text in enumerate("abcd")]
-    events = [await report_of(worker, one) for one in (forgotten, moved, edited, failed)]
+    events = [await report_of(worker, each) for each in (forgotten, moved, edited, failed)]
     events[3] = events[3].model_copy(update={"status": "failed", "error": "a reason"})
     for requested in (
         change("forget", memory_id=forgotten.memory_id),
@@ -75,6 +75,6 @@ async def test_report_of_another_run_that_changes_nothing_is_believed(worker: Re
     lookups = RecordedLookups(is_there=False)
     await process_reports(worker, lookups, *events)
     assert lookups.asked == []
-    assert [one.memory_id for one in worker.forgotten_events()] == [forgotten.memory_id]
-    assert [one.text for one in worker.remembered_memories()] == ["b", "e"]
+    assert [event.memory_id for event in worker.forgotten_events()] == [forgotten.memory_id]
+    assert [memory.text for memory in worker.remembered_memories()] == ["b", "e"]
     assert worker.stored(failed).embedding.status == "failed"

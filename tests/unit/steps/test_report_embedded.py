@@ -80,7 +80,7 @@ async def test_reports_are_applied_at_once_and_share_a_record(worker: RememberSt
     assert statuses(worker, memories) == ["ready"] * 3
     [out] = worker.publisher.to(TOPICS.embedded)
     first = Embedded.model_validate_json(out.value or b"")
-    assert [one.memory_id for one in first.each()] == [memory.memory_id for memory in memories]
+    assert [each.memory_id for each in first.each()] == [memory.memory_id for memory in memories]
     assert out.key == b"u1"
     assert first.memory_id == memories[0].memory_id
     assert first.status == "ready"
@@ -114,7 +114,7 @@ async def test_what_follows_a_report_is_published(worker: RememberSteps) -> None
     worker.say("b", 1, mode="code", turn_id="a")
     worker.publisher.sent.clear()
     await reporter(worker)([report])
-    assert [one.text for one in worker.remembered_memories()] == ["b"]
+    assert [each.text for each in worker.remembered_memories()] == ["b"]
 
 
 async def test_memory_without_room_is_left_to_the_reader(worker: RememberSteps) -> None:
@@ -122,7 +122,7 @@ async def test_memory_without_room_is_left_to_the_reader(worker: RememberSteps) 
     refusing = RefusingRows(worker.remember, memories[0].memory_id)
     await reporter(worker, refusing)([await report_of(worker, memory) for memory in memories])
     assert statuses(worker, memories) == ["pending", "ready"]
-    assert [len(Embedded.model_validate_json(one.value or b"").each()) for one in published(worker)] == [1, 1]
+    assert [len(Embedded.model_validate_json(each.value or b"").each()) for each in published(worker)] == [1, 1]
     await _read(reader(worker, worker.ctx.recent), worker)
     assert statuses(worker, memories) == ["ready", "ready"]
 
@@ -137,5 +137,5 @@ async def test_full_disk_delays_a_report(tmp_path: Path, worker: RememberSteps) 
 
 
 async def _read(step: RememberEvents, worker: RememberSteps) -> None:
-    for one in published(worker):
-        await (await step(replace(one, partition=HERE)))
+    for each in published(worker):
+        await (await step(replace(each, partition=HERE)))

@@ -56,7 +56,7 @@ FORGET: dict[str, Any] = {"schema": "command.v1", "command": "forget", "scope": 
 
 def is_valid(schema: str, value: Any) -> bool:
     """True if both documents accept a value of `schema`; fails if they differ."""
-    [named] = [one for one in DOCUMENT["components"]["schemas"] if one == schema.replace(".", "_")]
+    [named] = [entry for entry in DOCUMENT["components"]["schemas"] if entry == schema.replace(".", "_")]
     in_document = {"$ref": f"#/components/schemas/{named}", "components": DOCUMENT["components"]}
     verdicts = {bool(Draft202012Validator(each).is_valid(value)) for each in (SCHEMAS[schema], in_document)}
     [verdict] = verdicts

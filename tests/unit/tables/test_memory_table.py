@@ -32,7 +32,7 @@ def test_forgotten_record_leaves_a_tombstone_with_its_vector_location(table: Mem
     assert table.get(0, stays.memory_id) == stays
     assert table.last_place(0, gone.memory_id) == LOCATION
     assert table.last_place(0, stays.memory_id) is None
-    forgotten = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never written")]
+    forgotten = [table.is_forgotten(0, each) for each in (gone.memory_id, stays.memory_id, "never written")]
     assert forgotten == [True, False, False]
 
 

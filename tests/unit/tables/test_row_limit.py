@@ -99,7 +99,7 @@ def test_an_assigning_change_is_forwarded_in_pages_and_the_last_has_the_result()
     pages = list(assigning(2500).pages())
     assert [len(page.assigned) for page in pages] == [MAX_PAGE_ITEMS] * 5
     assert [page.result for page in pages] == [{}] * 4 + [{"name": "x"}]
-    assert {one for page in pages for one in page.assigned} == assigning(2500).assigned.keys()
+    assert {each for page in pages for each in page.assigned} == assigning(2500).assigned.keys()
     assert max(len(page.model_dump_json()) for page in pages) < MAX_ROW_BYTES
     assert [page.assigned for page in assigning(0).pages()] == [{}]
 
@@ -113,7 +113,7 @@ def test_edits_of_one_turn_keep_the_latest_texts_and_count_all() -> None:
     assert memory is not None
     assert len(memory.versions) == MAX_VERSIONS
     assert memory.version == count
-    assert [one["version"] for one in build_memory_view(memory)["versions"] if one["current"]] == [count]
+    assert [each["version"] for each in build_memory_view(memory)["versions"] if each["current"]] == [count]
 
 
 def test_row_beyond_the_limit_is_refused() -> None:

@@ -19,7 +19,7 @@ from training.ranking.conversations import (
 CONVERSATIONS = read_conversations(ASSISTANT)
 ALL = [*read_conversations(OWN), *CONVERSATIONS]
 
-each = pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda one: one.name)
+each = pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda entry: entry.name)
 
 
 def replies(conversation: Conversation) -> list[int]:

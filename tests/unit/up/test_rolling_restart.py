@@ -18,7 +18,7 @@ class FakeWorkers:
         self.most_away = 0
         self.looks = looks
         self.never_back = never_back
-        self.all = [FakeWorker(f"worker-{one}", one, self) for one in range(number)]
+        self.all = [FakeWorker(f"worker-{each}", each, self) for each in range(number)]
 
 
 class FakeWorker:

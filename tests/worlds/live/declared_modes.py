@@ -108,7 +108,7 @@ class Declarations:
     def delete_and_move(self) -> ModeCommand:
         """Delete a mode and move its memories to another one."""
         mode = self._own()
-        return self._delete(mode, self.chance.choice([one for one in self.living if one is not mode]))
+        return self._delete(mode, self.chance.choice([each for each in self.living if each is not mode]))
 
     def correct(self) -> ModeCommand:
         """Move a memory to another mode."""

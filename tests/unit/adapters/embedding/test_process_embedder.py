@@ -140,7 +140,7 @@ async def test_restart_with_another_model_stays_unavailable(model: LocalModel, e
     asked = [await outcome(embedder) for _ in range(2)]
     assert embedder._restarting
     await embedder._restarting
-    assert {type(one) for one in [*asked, await outcome(embedder)]} == {Unavailable}
+    assert {type(each) for each in [*asked, await outcome(embedder)]} == {Unavailable}
 
 
 async def outcome(embedder: ProcessEmbedder) -> object:

@@ -63,7 +63,7 @@ def _pipe() -> tuple[BinaryIO, BinaryIO]:
 
 def _requests(kind: int, texts: Sequence[str], first: int) -> bytes:
     encoded = (frames.encode_request("", text) for text in texts)
-    return b"".join(frames.encode_frame(number, kind, one) for number, one in enumerate(encoded, first))
+    return b"".join(frames.encode_frame(number, kind, each) for number, each in enumerate(encoded, first))
 
 
 def _next_number(responses: BinaryIO) -> int:

@@ -46,7 +46,7 @@ async def test_other_files_are_another_space_for_every_worker_and_the_former_one
     await RecordedModels(log).agreed(FIRST)
     with capture_logs() as logs:
         changed = [await RecordedModels(log).agreed(OTHER) for _ in range(2)]
-    assert [one.digest for one in changed] == [OTHER.digest] * 2
+    assert [each.digest for each in changed] == [OTHER.digest] * 2
     assert OTHER.digest != PLAIN.digest
     assert "change-model" in logs[0]["consequence"]
     assert await RecordedModels(log).agreed(FIRST) == PLAIN

@@ -26,14 +26,14 @@ async def test_flood_of_one_user_delays_another_by_one_text() -> None:
     assert in_pipe is not None
     queue.put("bob", request("bob"))
     assert queue.next([in_pipe]) is None
-    assert [one.text for one in (queue.next([]), queue.next([])) if one] == ["alice 1", "bob"]
+    assert [each.text for each in (queue.next([]), queue.next([])) if each] == ["alice 1", "bob"]
 
 
 async def test_queries_pass_waiting_passages() -> None:
     queue = RequestQueue(1, TextDeaths())
     queue.put("alice", request("passage"))
     queue.put("alice", request("query", QUERY))
-    assert [one.text for one in (queue.next([]), queue.next([])) if one] == ["query", "passage"]
+    assert [each.text for each in (queue.next([]), queue.next([])) if each] == ["query", "passage"]
 
 
 async def test_abandoned_requests_are_skipped() -> None:
@@ -83,7 +83,7 @@ async def test_query_does_not_wait_until_the_pipe_is_refilled() -> None:
     queue = RequestQueue(4, TextDeaths())
     for number in range(8):
         queue.put("ana", request(str(number)))
-    in_pipe = [one for _ in range(4) if (one := queue.next([]))]
+    in_pipe = [chosen for _ in range(4) if (chosen := queue.next([]))]
     assert queue.next(in_pipe) is None
     queue.put("ben", request("where?", QUERY))
     found = queue.next(in_pipe)

@@ -66,9 +66,9 @@ async def workers(model: LocalModel, shared: Path, number: int = 2) -> AsyncIter
     """Open so many embedders on one directory, as so many workers do."""
     async with AsyncExitStack() as stack:
         started = [ProcessEmbedder.start(model, shared, 2, limits=QUICK) for _ in range(number)]
-        for one in started:
-            stack.push_async_callback(one.close)
-            await one.load()
+        for each in started:
+            stack.push_async_callback(each.close)
+            await each.load()
         yield started
 
 
@@ -148,9 +148,9 @@ async def test_process_outlives_the_worker_that_started_it_and_ends_with_the_las
 
 def test_process_ends_when_all_workers_are_killed(starting: Callable[[], "subprocess.Popen[bytes]"]) -> None:
     started = [starting(), starting()]
-    [pid] = {told_pid(one) for one in started}
-    for one in started:
-        one.kill()
+    [pid] = {told_pid(each) for each in started}
+    for each in started:
+        each.kill()
     assert has_ended(pid)
 
 
@@ -203,11 +203,11 @@ async def test_worker_that_reads_nothing_holds_up_no_other(model: LocalModel, sh
 async def test_reason_of_a_missing_model_reaches_all_workers(model: LocalModel, shared: Path) -> None:
     wrong = replace(model, dim=31)
     started = [ProcessEmbedder.start(wrong, shared, 1) for _ in range(2)]
-    for one in started:
+    for each in started:
         with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
-            await one.load()
-    for one in started:
-        await one.close()
+            await each.load()
+    for each in started:
+        await each.close()
 
 
 async def test_process_that_hangs_without_workers_is_ended_by_the_next_supervisor(

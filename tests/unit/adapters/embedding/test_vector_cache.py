@@ -76,7 +76,7 @@ async def test_concurrent_callers_share_one_pass(passes: Passes) -> None:
     asked = [asyncio.create_task(recent.passage("abc", "")) for _ in range(5)]
     await asyncio.sleep(0)
     passes.let.set()
-    assert len({id((await one).pooled) for one in asked}) == 1
+    assert len({id((await each).pooled) for each in asked}) == 1
     assert passes.made == [("abc", "")]
 
 
@@ -110,7 +110,7 @@ async def test_failure_reaches_all_callers_and_is_not_cached(passes: Passes) -> 
     recent = VectorCache(passes)
     passes.failure = Unavailable("away")
     failed = await asyncio.gather(*(recent.passage("abc", "") for _ in range(2)), return_exceptions=True)
-    assert {type(one) for one in failed} == {Unavailable}
+    assert {type(failure) for failure in failed} == {Unavailable}
     assert len(passes.made) == 1
     passes.failure = None
     assert np.array_equal((await recent.passage("abc", "")).pooled, [3, 3])

@@ -77,9 +77,9 @@ def test_the_same_file_gives_the_same_bytes(e5: E5File, tmp_path: Path) -> None:
         for file in (e5, again)
     ]
     assert models[0] == models[1]
-    for name, one in (("first", e5), ("second", again)):
+    for name, each in (("first", e5), ("second", again)):
         (tmp_path / name).mkdir()
-        write_tokenizer(one, tmp_path / name, e5_config(one), 16)
+        write_tokenizer(each, tmp_path / name, e5_config(each), 16)
     written = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("first", "second")]
     assert written[0] == written[1]
     assert sorted(written[0]) == sorted(E5.tokenizer_files)

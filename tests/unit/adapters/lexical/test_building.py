@@ -23,7 +23,7 @@ async def test_built_index_answers_as_one_that_was_written_here(tmp_path: Path) 
     assert await LexicalBuilder(tmp_path / "apart")(PARTITION, rows)
     apart.open(PARTITION)
     for term in WORDS:
-        [found], [expected] = (one.postings(PARTITION, memories[0].boundary, [term]) for one in (apart, here))
+        [found], [expected] = (each.postings(PARTITION, memories[0].boundary, [term]) for each in (apart, here))
         assert len(expected.numbers)
         assert found.numbers.tolist() == expected.numbers.tolist()
     assert apart.memory_columns(PARTITION, memories[0].boundary).documents == len(memories)

@@ -48,7 +48,7 @@ def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
     """The mode of every memory in the columns."""
     columns = reader.memory_columns(boundary)
     modes = [kind.mode for kind in columns.kinds]
-    return {one: modes[columns.columns.kinds[number]] for one, number in columns.number_of.items()}
+    return {item: modes[columns.columns.kinds[number]] for item, number in columns.number_of.items()}
 
 
 def test_cached_columns_apply_changes_of_mode(tmp_path: Path) -> None:

@@ -187,8 +187,8 @@ def filled(count: int) -> BoundaryVectors:
     return vectors
 
 
-def unpacked_of(one: Point) -> Unpacked:
-    data = pack_point(SPACE.fingerprint, one)
+def unpacked_of(each: Point) -> Unpacked:
+    data = pack_point(SPACE.fingerprint, each)
     assert data is not None
     return unpack_vectors(SPACE.fingerprint, data)
 

@@ -62,9 +62,9 @@ async def test_vectors_are_returned_as_written(tmp_path: Path) -> None:
     await index.upsert(SPACE, [made(2), made(3, "u2"), unpackable(5)])
     found = await index.vectors(SPACE, [memory(number) for number in (2, 3, 4, 5)])
     assert found.keys() == {memory(2), memory(3), memory(5)}
-    for one in (made(2), made(3)):
-        assert one.tokens is not None
-        assert np.array_equal(found[one.memory_id].tokens, one.tokens)
+    for each in (made(2), made(3)):
+        assert each.tokens is not None
+        assert np.array_equal(found[each.memory_id].tokens, each.tokens)
     assert found[memory(5)].tokens == pytest.approx(0.3, abs=1e-3)
     await index.close()
 

@@ -80,7 +80,7 @@ def test_rows_are_read_once(store: CountingStore) -> None:
     assert store.asked == ids(1, 2, 3, 4)
     assert sorted(first) == ids(1, 2, 3)
     assert sorted(again) == ids(2, 3, 4)
-    assert {one: first[one] for one in ids(2, 3)} == {one: again[one] for one in ids(2, 3)}
+    assert {memory_id: first[memory_id] for memory_id in ids(2, 3)} == {each: again[each] for each in ids(2, 3)}
     assert again == read(TokenCache(store), 2, 3, 4)
 
 

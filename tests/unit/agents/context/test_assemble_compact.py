@@ -29,7 +29,7 @@ async def test_numbers_of_entries_are_places_in_references(library: ContextHarne
     result = await compact(library)
     assert [entry.split(" ")[0] for entry in entries(result)] == ["[1]", "[2]", "[3]"]
     assert result.references == ids
-    assert not [one for one in ids if one in result.messages[1].content]
+    assert not [memory_id for memory_id in ids if memory_id in result.messages[1].content]
 
 
 async def test_compact_format_holds_more_than_the_full_one(library: ContextHarness) -> None:

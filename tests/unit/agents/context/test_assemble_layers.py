@@ -171,7 +171,7 @@ async def test_summary_of_a_matching_category_is_a_capsule(library: ContextHarne
 
 
 async def test_a_summary_of_what_is_private_is_not_for_a_model(library: ContextHarness) -> None:
-    items = [one.model_copy(update={"visibility": Visibility(private=True)}) for one in sources(library)]
+    items = [each.model_copy(update={"visibility": Visibility(private=True)}) for each in sources(library)]
     library.store(*items)
     with_a_summary(library, SUMMARY, *items)
     result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL", for_model=True)

@@ -149,9 +149,9 @@ def test_a_preview_names_what_forgetting_removes_and_changes_nothing(
 
 
 def test_memory_is_forgotten_only_from_its_own_scope(harness: ForgetHarness) -> None:
-    one = id_of(harness, "a1")
-    assert harness.forget("p2", memory_id=one) == []
-    assert harness.forget(memory_id=one) == ["a1"]
+    memory_id = id_of(harness, "a1")
+    assert harness.forget("p2", memory_id=memory_id) == []
+    assert harness.forget(memory_id=memory_id) == ["a1"]
     assert harness.left() == ["a2", "b1", "c1", "z1"]
 
 

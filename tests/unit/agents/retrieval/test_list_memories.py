@@ -50,10 +50,10 @@ async def test_pages_are_in_the_order_of_exact_times_then_ids(
 ) -> None:
     monkeypatch.setattr(list_pages, "MAX_TIED_ITEMS", max_tied)
     stored = lists.store(*turns(40, TIMES[name]))
-    ordered = [memory.memory_id for memory in sorted(stored, key=lambda one: (one.occurred_at, one.memory_id))]
-    assert [one.memory_id for one in await lists.all(order="oldest", limit=limit)] == ordered
-    assert [one.memory_id for one in await lists.all(order="newest", limit=limit)] == ordered[::-1]
-    assert [one.memory_id for one in await lists.all(contains="TURN", limit=limit)] == ordered[::-1]
+    ordered = [memory.memory_id for memory in sorted(stored, key=lambda each: (each.occurred_at, each.memory_id))]
+    assert [each.memory_id for each in await lists.all(order="oldest", limit=limit)] == ordered
+    assert [each.memory_id for each in await lists.all(order="newest", limit=limit)] == ordered[::-1]
+    assert [each.memory_id for each in await lists.all(contains="TURN", limit=limit)] == ordered[::-1]
     assert (await lists.page(limit=limit)).total == 40
 
 
@@ -217,9 +217,11 @@ async def test_projects_count_distilled_memories_too(lists: ListHarness) -> None
         made("fact", 3, origin="extracted", type="semantic"),
         made("three", 4, project="p2"),
     )
-    projects = [(one.scope["project_id"], one.memories, one.conversations) for one in await lists.all("projects")]
+    projects = [(each.scope["project_id"], each.memories, each.conversations) for each in await lists.all("projects")]
     assert projects == [("p2", 1, 1), ("default", 3, 2)]
-    assert [(one.memories, one.conversations) for one in await lists.all("projects", types=["semantic"])] == [(2, 0)]
+    assert [(entry.memories, entry.conversations) for entry in await lists.all("projects", types=["semantic"])] == [
+        (2, 0)
+    ]
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])

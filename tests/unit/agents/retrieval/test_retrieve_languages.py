@@ -80,8 +80,8 @@ def asked(library: RetrievalHarness) -> tuple[int, int]:
     """Return the queries to the English and the multilingual model since the last call."""
     lists = [library.embedders.model(name).queries for name in (GENERAL, OTHERS)]
     counts = len(lists[0]), len(lists[1])
-    for one in lists:
-        one.clear()
+    for hits in lists:
+        hits.clear()
     return counts
 
 

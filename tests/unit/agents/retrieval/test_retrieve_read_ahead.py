@@ -59,7 +59,7 @@ class PlannedReads:
         pooled: Vector | None = None,
     ) -> Nearest:
         plan = self._plan(space, where)
-        assert any(one.tokens is question for one in plan.questions)
+        assert any(each.tokens is question for each in plan.questions)
         if plan.candidates is None:
             assert plan.maxsim_limit == limit
             assert memory_ids is None

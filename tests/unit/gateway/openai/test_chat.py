@@ -74,7 +74,7 @@ def test_memories_stand_after_instructions() -> None:
 
 def test_all_else_stays_byte_by_byte() -> None:
     before, after = b' {"n" : 1e2,\n"messages" :[ ', b'{"content":"\\u0021 \xe2\x98\x95","role":"user"} ], "x":-0.0}'
-    put_in = b"".join(json.dumps(one).encode() + b"," for one in ADDED)
+    put_in = b"".join(json.dumps(each).encode() + b"," for each in ADDED)
     assert Chat(before + after).with_messages(ADDED) == before + put_in + after
 
 
@@ -154,7 +154,7 @@ def test_another_question_at_the_same_place_is_another_turn() -> None:
 
 def test_results_of_tools_leave_the_question_and_move_the_answer() -> None:
     before, after = ids_of(HELLO), ids_of(HELLO, {"role": "assistant"}, {"role": "tool", "content": "31"})
-    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
+    assert [each == other for each, other in zip(before, after, strict=True)] == [True, False]
 
 
 def test_every_text_of_the_list_is_shown() -> None:

@@ -87,7 +87,7 @@ async def test_a_place_is_shown_with_what_came_before(wire: FakeWire, known: Con
     at = "2026-03-01T09:30:00Z"
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(f"{ONE}&at={at}")).text
-    assert {(one.get("since"), one.get("until"), one["order"]) for one in lists(wire, "memories")} == {
+    assert {(asked.get("since"), asked.get("until"), asked["order"]) for asked in lists(wire, "memories")} == {
         (at, None, "oldest"),
         (None, at, "newest"),
     }

@@ -167,5 +167,5 @@ def test_only_the_last_letters_are_kept() -> None:
     topic = FakeDeadLetterTopic(limit=2)
     for _ in range(3):
         topic.put(b"u1", turn("u1"))
-    assert [str(one.position) for one in topic.list.newest()] == ["0-2", "0-1"]
+    assert [str(each.position) for each in topic.list.newest()] == ["0-2", "0-1"]
     assert topic.letters.is_full

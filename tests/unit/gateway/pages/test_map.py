@@ -181,13 +181,13 @@ async def test_what_is_missing_is_named_and_nothing_is_changed(wire: FakeWire, p
 
 async def test_suggestions_are_those_of_the_picked_mode(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        every, one = (await http.get(SUGGESTIONS)).text, (await http.get(SUGGESTIONS + "&mode=journal")).text
+        every, first = (await http.get(SUGGESTIONS)).text, (await http.get(SUGGESTIONS + "&mode=journal")).text
     assert NASTY not in every
     assert 'name="memory_ids" value="general= m1 m2"' in every
     assert "kitchen" in every
     assert "garden" in every
-    assert "kitchen" not in one
-    assert "garden" in one
+    assert "kitchen" not in first
+    assert "garden" in first
 
 
 async def test_other_users_and_readers_change_nothing(wire: FakeWire) -> None:

@@ -112,7 +112,7 @@ async def test_the_chain_shows_what_it_replaced_and_what_stands(wire: FakeWire, 
 
     def hits(sent: Record) -> Record:
         ids = ["a", "b", "c", "x", "d"] if sent["include_superseded"] else ["d"]
-        return {"hits": [listed_memory(one) | {"score": 0.5} for one in ids]}
+        return {"hits": [listed_memory(memory_id) | {"score": 0.5} for memory_id in ids]}
 
     wire.results["retrieve.v1"] = hits
     async with pages_over(MemoryService(wire)) as http:

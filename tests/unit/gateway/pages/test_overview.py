@@ -157,8 +157,8 @@ async def test_live_numbers_are_sent_when_they_change(boundaries: Boundaries) ->
     sent: list[str] = []
 
     async def listen() -> None:
-        async for one in live_answer(render, boundaries).body_iterator:
-            sent.append(str(one))  # noqa: PERF401 - the stream has no end
+        async for each in live_answer(render, boundaries).body_iterator:
+            sent.append(str(each))  # noqa: PERF401 - the stream has no end
 
     listening = asyncio.create_task(listen())
     await asyncio.sleep(0.05)

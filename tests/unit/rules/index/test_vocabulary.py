@@ -107,8 +107,8 @@ def similar(words: list[str], *queries: str) -> list[list[str]]:
 
 
 def dice(first: str, second: str) -> float:
-    one, other = ({word[at : at + 4] for at in range(len(word) - 3)} for word in (first, second))
-    return 2 * len(one & other) / (len(one) + len(other))
+    left, right = ({word[at : at + 4] for at in range(len(word) - 3)} for word in (first, second))
+    return 2 * len(left & right) / (len(left) + len(right))
 
 
 WORDS = ["erhohung", "mieterhohung", "mieter", "hohe", "enviaron", "envio", "2026-03-01", "boxen", "boxenmiete", "Чай"]
@@ -117,7 +117,7 @@ WORDS = ["erhohung", "mieterhohung", "mieter", "hohe", "enviaron", "envio", "202
 def test_words_match_by_dice_of_their_ngrams() -> None:
     queries = ["mieterhohungen", "erhohungen", "boxenmieten", "enviaran"]
     for word, found in zip(queries, similar(WORDS, *queries), strict=True):
-        assert found == [one for one in WORDS if len(one) > 4 and dice(one, word) >= MIN_DICE]
+        assert found == [each for each in WORDS if len(each) > 4 and dice(each, word) >= MIN_DICE]
     assert similar(WORDS, "erhohungen") == [["erhohung", "mieterhohung"]]
 
 

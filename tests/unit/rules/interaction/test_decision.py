@@ -21,7 +21,7 @@ from tests.builders.taxonomies import SHIPPED
 
 def probabilities_of(mode: InteractionMode, confidence: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     rest = (1 - confidence) / (len(INTERACTION_MODES) - 1)
-    return np.array([confidence if one == mode else rest for one in INTERACTION_MODES])
+    return np.array([confidence if each == mode else rest for each in INTERACTION_MODES])
 
 
 EVEN = probabilities_of("TASK", 0.2)

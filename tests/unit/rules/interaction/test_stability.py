@@ -41,8 +41,8 @@ def week(
         for _ in range(users):
             counts = count_classification(counts, f"u{user}", mode, number)
             user += 1
-    for one in range(corrected):
-        counts = count_correction(counts, f"u{one}", number)
+    for each in range(corrected):
+        counts = count_correction(counts, f"u{each}", number)
     return counts
 
 

@@ -100,8 +100,8 @@ def item_of(name: str, *claims_by_minute: tuple[int, str | None]) -> Memory:
 def claims_by_key(*items: Memory) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
     for item in items:
-        for key, one in claims_of(item).items():
-            claims[key] = update_claim(claims.get(key, Claim()), item.memory_id, one)
+        for key, each in claims_of(item).items():
+            claims[key] = update_claim(claims.get(key, Claim()), item.memory_id, each)
     return claims
 
 
@@ -111,18 +111,18 @@ def successor_id(item: Memory, *others: Memory) -> str | None:
 
 
 def test_next_entry_is_the_successor() -> None:
-    one, two, three = item_of("one", (1, "port")), item_of("two", (2, "port")), item_of("three", (3, "port"))
-    assert [successor_id(one, three, two), successor_id(two, three, one), successor_id(three, one, two)] == [
-        "two",
-        "three",
-        None,
-    ]
+    first, second, third = item_of("one", (1, "port")), item_of("two", (2, "port")), item_of("three", (3, "port"))
+    assert [
+        successor_id(first, third, second),
+        successor_id(second, third, first),
+        successor_id(third, first, second),
+    ] == ["two", "three", None]
 
 
 def test_repeated_item_is_current_again() -> None:
-    one, two = item_of("one", (1, "port"), (3, "port")), item_of("two", (2, "port"))
-    assert successor_id(one, two) is None
-    assert successor_id(two, one) == "one"
+    first, second = item_of("one", (1, "port"), (3, "port")), item_of("two", (2, "port"))
+    assert successor_id(first, second) is None
+    assert successor_id(second, first) == "one"
 
 
 def test_other_claims_scopes_and_modes_do_not_supersede() -> None:
@@ -151,12 +151,12 @@ def test_merged_item_has_no_claims_and_keeps_its_successor() -> None:
 
 
 def test_successor_is_recorded_with_its_time_and_removed() -> None:
-    one, next_one = item_of("one", (1, "port")), ClaimEntry(made("x", 7).occurred_at, 7, "two")
-    replaced = apply_successor(one, next_one)
+    first, next_one = item_of("one", (1, "port")), ClaimEntry(made("x", 7).occurred_at, 7, "two")
+    replaced = apply_successor(first, next_one)
     assert replaced.item is not None
     assert replaced.superseded_by == "two"
     assert replaced.item.valid_until == next_one.occurred_at
-    assert apply_successor(replaced, None) == one
+    assert apply_successor(replaced, None) == first
 
 
 def test_preceding_items_may_change_their_successor() -> None:

@@ -202,7 +202,7 @@ def supports(of: Memory) -> list[Support]:
 
 
 def item(memory_id: str, *given: Support, of: Memory) -> Memory:
-    return build_item(memory_id, sorted(given, key=lambda one: (one.occurred_at, one.source)), of, None)
+    return build_item(memory_id, sorted(given, key=lambda each: (each.occurred_at, each.source)), of, None)
 
 
 def is_due(of: Memory, found: list[Support], *items: Memory, forgotten: bool = False) -> bool:

@@ -46,7 +46,7 @@ def test_map_without_a_point_keeps_the_others_where_they_are() -> None:
     assert left.ids == ("m0", "m1", "m3", "m4", "late")
     assert left.laid_out == 5
     assert left.remaining == 4
-    assert left.places.tolist() == whole.places[[whole.rows()[one] for one in left.ids]].tolist()
+    assert left.places.tolist() == whole.places[[whole.rows()[memory_id] for memory_id in left.ids]].tolist()
     assert whole.without(["unknown"]) is whole
 
 

@@ -210,11 +210,13 @@ def test_drop_and_rename_forget_the_former_embedder() -> None:
 def columns_of(*memories: Memory) -> MemoryColumns:
     traits: dict[Trait, int] = {}
     rows = []
-    for number, one in enumerate(memories):
-        document = LexicalDocument(one)
+    for number, memory in enumerate(memories):
+        document = LexicalDocument(memory)
         key = traits.setdefault(document.trait, len(traits))
-        held = " ".join(one.embedding.searchable_beside)
-        rows.append(MemoryRow(number, one.memory_id, key, 0, number, 3, 0.5, False, one.embedding.space, held=held))
+        held = " ".join(memory.embedding.searchable_beside)
+        rows.append(
+            MemoryRow(number, memory.memory_id, key, 0, number, 3, 0.5, False, memory.embedding.space, held=held)
+        )
     return MemoryColumns(rows, {key: trait for trait, key in traits.items()})
 
 

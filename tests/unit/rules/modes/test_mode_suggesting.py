@@ -146,10 +146,10 @@ def segment_texts(*memories: Memory, limit: int = 100) -> list[list[str]]:
     """The texts of the segments of one user's memories."""
     traits: dict[Trait, int] = {}
     rows = []
-    for number, one in enumerate(memories):
-        key = traits.setdefault(Trait.of(one), len(traits))
-        superseded = one.superseded_by is not None
-        rows.append(MemoryRow(number, one.memory_id, key, one.occurred_ms, one.source, 3, 0.5, superseded, None))
+    for number, each in enumerate(memories):
+        key = traits.setdefault(Trait.of(each), len(traits))
+        superseded = each.superseded_by is not None
+        rows.append(MemoryRow(number, each.memory_id, key, each.occurred_ms, each.source, 3, 0.5, superseded, None))
     columns = MemoryColumns(rows, {key: trait for trait, key in traits.items()})
     texts = {memory.memory_id: memory.text for memory in memories}
     return [[texts[memory_id] for memory_id in segment] for segment in split_segments(columns, limit)]

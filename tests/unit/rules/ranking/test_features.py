@@ -46,8 +46,8 @@ def test_conversation_bm25_treats_a_conversation_as_one_text() -> None:
 
 
 def test_matched_term_share() -> None:
-    both, one = Postings(np.array([0, 2]), np.array([1, 1])), Postings(np.array([2]), np.array([9]))
-    assert matched_term_share([both, one], 3).tolist() == [0.5, 0.0, 1.0]
+    both, first = Postings(np.array([0, 2]), np.array([1, 1])), Postings(np.array([2]), np.array([9]))
+    assert matched_term_share([both, first], 3).tolist() == [0.5, 0.0, 1.0]
     assert matched_term_share([], 3).tolist() == [0, 0, 0]
 
 
