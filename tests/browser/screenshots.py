@@ -61,7 +61,6 @@ FOLLOWED = (
 
 
 def take_pictures(system: System, images: Path) -> None:
-    """Take all pictures of a running system."""
     images.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

@@ -27,7 +27,6 @@ async def remember(system: System, text: str, turn_id: str, mode: str | None = N
 
 
 def memories_of(page: Page, mode: str) -> Locator:
-    """The number of memories in the row of a mode."""
     return page.locator("#numbers").get_by_role("row", name=mode).get_by_role("cell").first
 
 

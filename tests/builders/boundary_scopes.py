@@ -18,8 +18,6 @@ class TenantScope(BaseModel):
 
 
 class TenantAgentScope(TenantScope):
-    """The same with agents."""
-
     agent_id: str = "main"
 
 

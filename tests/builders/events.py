@@ -24,5 +24,4 @@ def learned_of(turn: Memory, *items: Memory, **update: list[str]) -> Learned:
 
 
 def forgotten(event: Learned) -> Learned:
-    """Return the event that the turn was forgotten."""
     return Learned(memory_id=event.memory_id, scope=event.scope)

@@ -47,7 +47,6 @@ def node(key: str, parent: str | None, role: str = "user", text: str = "hello", 
 
 
 def chatgpt(*nodes: Json, last: str | None = None, **fields: Any) -> list[Json]:
-    """An export of one conversation."""
     mapping: Json = {"root": {"id": "root", "message": None, "parent": None, "children": []}}
     for each in nodes:
         mapping |= each
@@ -98,12 +97,10 @@ def post(**fields: Any) -> Json:
 
 
 def whatsapp(*lines: str) -> bytes:
-    """A text export."""
     return "\n".join(lines).encode()
 
 
 def telegram(*messages: Json, **fields: Any) -> Json:
-    """The export of one chat."""
     return {"name": "Boats", "type": "private_group", "id": 41} | fields | {"messages": messages}
 
 
@@ -114,7 +111,6 @@ def sent(**fields: Any) -> Json:
 
 
 def mail(body: str, **headers: str) -> bytes:
-    """A mail of a mailbox."""
     usual = {"From": "Ana Costa <ana@a.example>", "Date": "Thu, 05 Mar 2026 09:01:00 +0100", "Message-ID": "<m1@a>"}
     named = usual | {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"{name}: {value}" for name, value in named.items()]
@@ -133,7 +129,6 @@ def turn_line(**fields: Any) -> Json:
 
 
 def claude_code(text: str) -> bytes:
-    """A session of Claude Code with one message."""
     return json.dumps(session_line(message={"content": text})).encode()
 
 

@@ -1,5 +1,3 @@
-"""Labels of texts."""
-
 from agents.rules.cues.labels import SentenceLabel, label_memory
 from agents.rules.text.tokenizer import extract_entities
 from tests.builders.memories import made

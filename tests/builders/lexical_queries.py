@@ -1,5 +1,3 @@
-"""Queries to a lexical index."""
-
 from agents.rules.text.tokenizer import question_terms
 from streams.flow.stores.tables import LexicalStore
 

@@ -12,7 +12,6 @@ Manifest = dict[str, Any]
 
 
 def kustomizations() -> dict[Path, Manifest]:
-    """Return each kustomization by its directory."""
     files = sorted(KUBERNETES.rglob("kustomization.yaml"))
     return {file.parent: yaml.safe_load(file.read_text()) for file in files}
 
@@ -24,7 +23,6 @@ def manifests() -> list[Manifest]:
 
 
 def of_kind(kind: str) -> dict[str, Manifest]:
-    """Return the objects of a kind by name."""
     return {manifest["metadata"]["name"]: manifest for manifest in manifests() if manifest["kind"] == kind}
 
 

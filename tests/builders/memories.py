@@ -1,5 +1,3 @@
-"""Memories for tests."""
-
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -19,8 +19,6 @@ from tests.builders.memories import START, made
 
 @dataclass(frozen=True)
 class Line:
-    """One turn."""
-
     text: str
     speaker: str = "Ana"
     conversation: str | None = "c1"

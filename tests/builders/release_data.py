@@ -146,7 +146,6 @@ async def _listed(client: MemoryClient, user: str) -> AsyncIterator[ListedMemory
 
 
 async def seen_by(client: MemoryClient, user: str) -> Json:
-    """Return what a user sees."""
     categories = await client.list_categories(include_items=True, user_id=user)
     intention = await client.get_intention(user_id=user)
     modes = await client.list_modes(user_id=user)
@@ -206,7 +205,6 @@ def _archive(data_dir: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Make the archive and the list."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("checkout", "models", "out"):
         parser.add_argument(name, type=Path)

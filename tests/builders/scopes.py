@@ -10,8 +10,6 @@ Lower = Annotated[str, AfterValidator(str.lower)]
 
 
 class AgentScope(Scope):
-    """A scope with an agent."""
-
     user_id: Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
     agent_id: Lower = "main"
     channel: Literal["chat", "mail"] = "chat"

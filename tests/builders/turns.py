@@ -1,5 +1,3 @@
-"""Turns and records for tests."""
-
 import json
 from typing import Any
 

@@ -11,6 +11,5 @@ from tests.fakes.vector_indexes import KINDS, opened
 
 @pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    """Each kind of vector index."""
     async with opened(request.param, tmp_path) as opened_index:
         yield opened_index

@@ -177,7 +177,6 @@ def cut_points() -> list[Point]:
 
 
 def assert_same_passages(found: Nearest, expected: Nearest) -> None:
-    """Compare the passages of the memories that were found."""
     assert_same(found, expected)
     for memory_id in expected.memory_ids[:5]:
         assert scores_of(found, memory_id)[:1] == pytest.approx(scores_of(expected, memory_id)[:1], abs=1e-6)

@@ -28,7 +28,6 @@ class FakeArchivedTopics:
         self._ends: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     def append(self, record: Record) -> Record:
-        """Append a record as it is, at its offset."""
         place = (record.topic, record.partition)
         self.topics[place].append(record)
         self._ends[place] = record.offset + 1
@@ -102,7 +101,6 @@ class FakeArchivedTopics:
             take(record)
 
     def texts(self, topic: str, partition: int) -> Sequence[bytes]:
-        """Return the values that a topic has."""
         return [record.value or b"" for record in self.topics[topic, partition]]
 
     def end(self, topic: str, partition: int) -> int:

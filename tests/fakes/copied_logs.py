@@ -63,7 +63,6 @@ class FakeLogTarget:
         """Revisions, each with the number of records that were written before."""
 
     def entries(self, log: Log) -> list[Entry]:
-        """Return what was written to a log."""
         return [entry for entry, _ in self.written if entry.log == log]
 
     def live(self, lives: int = -1) -> None:

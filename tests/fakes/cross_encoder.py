@@ -25,7 +25,6 @@ class FakeCrossEncoder:
         self.numbers: dict[str, float] = {}
 
     async def scores(self, question: str, texts: Sequence[str], *, boundary: str = "") -> Sequence[float]:
-        """Score texts by the words that they share with the question."""
         self.read.extend(texts)
         await self.released.wait()
         if self.failure is not None:

@@ -41,7 +41,6 @@ class FakeDeadLetterTopic:
         """Everything is in the list."""
 
     async def read(self, places: Sequence[LetterPosition]) -> AsyncGenerator[Record]:
-        """Yield the records at these places."""
         for place in places:
             if place.offset < len(self.log):
                 yield self.log[place.offset]

@@ -22,7 +22,6 @@ class FakeDeploymentLog:
 
     @property
     def written(self) -> list[bytes]:
-        """The values of its key."""
         return self._values.setdefault(self._key, [])
 
     def put(self, key: bytes, record: BaseModel) -> None:
@@ -30,7 +29,6 @@ class FakeDeploymentLog:
         self._values.setdefault(key, []).append(record.model_dump_json(by_alias=True).encode())
 
     async def values(self) -> Mapping[bytes, list[bytes]]:
-        """Return all values by key."""
         return {key: [*values] for key, values in self._values.items() if values}
 
     async def write(self, key: bytes, record: BaseModel) -> None:

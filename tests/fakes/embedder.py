@@ -72,7 +72,6 @@ class FakeEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of its vectors."""
         return self._fingerprint
 
     async def passage(self, text: str, *, boundary: str = "") -> Encoded:
@@ -80,7 +79,6 @@ class FakeEmbedder:
         return await self.passage_with(self._fingerprint.passage_prefix, text)
 
     async def query(self, text: str, *, boundary: str = "") -> Encoded:
-        """Embed a query at once."""
         return self.query_with(self._query_prefix, text)
 
     async def passage_with(self, prefix: str, text: str) -> Encoded:

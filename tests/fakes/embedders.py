@@ -27,7 +27,6 @@ class FakeModel(FakeEmbedder):
     """A fake embedder whose calls can override its prefixes."""
 
     async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
-        """Embed a stored text."""
         return await (super().passage(text) if prefix is None else self.passage_with(prefix, text))
 
     async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
@@ -89,12 +88,10 @@ class FakeEmbedders:
         self._begin(GENERAL)
 
     def described(self, name: str) -> EmbedderDescription | None:
-        """Return the description of an embedder by its name or its model's name."""
         entry = self._entries.get(name)
         return entry.description if entry else None
 
     def available(self) -> Sequence[EmbedderDescription]:
-        """Return every embedder once."""
         return tuple({entry.name: entry.description for entry in self._entries.values()}.values())
 
     def of(self, mode: Mode) -> Embedder:

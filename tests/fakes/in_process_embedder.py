@@ -29,12 +29,10 @@ class InProcessEmbedder:
 
     @classmethod
     def load(cls, local: LocalModel, threads_at_once: int) -> Self:
-        """Load the model, blocking."""
         return cls(FastembedModel.load(local), threads_at_once)
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of its vectors."""
         return self._model.fingerprint
 
     async def passage(self, text: str, *, boundary: str = "") -> Encoded:

@@ -67,7 +67,6 @@ class FakeLanguageModel:
         self.become("ok")
 
     def say(self, text: str) -> None:
-        """Answer in these words."""
         self.words = re.findall(r"\S+\s*", text)
 
     def break_off(self, text: str) -> None:
@@ -136,7 +135,6 @@ class FakeLanguageModel:
         return [Heard(word.strip(), second, second + 1.0) for second, word in enumerate(self.words)]
 
     def has_role(self, role: str) -> bool:
-        """True for the roles of its profiles."""
         return self._profiles.profile_of(role) is not None
 
     def _failed(self, name: str, problem: Exception) -> Exception:
@@ -145,7 +143,6 @@ class FakeLanguageModel:
         return problem
 
     def available(self, step: str, role: str, profile: str | None = None) -> bool:
-        """True unless it is down."""
         return self._profiles.profile_for(step, role, profile) is not None and self._up.is_set()
 
     async def until_available(self, step: str, role: str, profile: str | None = None) -> None:

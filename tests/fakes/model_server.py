@@ -29,14 +29,11 @@ unpacks to a thousand times its length, `break` ends a streamed answer without i
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One received request."""
-
     body: dict[str, Any]
     authorization: str
 
     @property
     def messages(self) -> list[str]:
-        """The texts of its messages."""
         return [message["content"] for message in self.body["messages"]]
 
     @property

@@ -41,8 +41,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came."""
-
     path: str
     headers: dict[str, str]
     body: bytes
@@ -59,7 +57,6 @@ class FakeProvider:
         self.url = ""
 
     def next(self, *pieces: bytes, **how: Any) -> None:
-        """Prepare the next answer."""
         self.answers.append(Answer(pieces or (completion("Tea."),), **how))
 
     async def __aenter__(self) -> Self:
@@ -73,7 +70,6 @@ class FakeProvider:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop listening."""
         await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -1,5 +1,3 @@
-"""Embedders and an index that reject one text each."""
-
 from collections.abc import Sequence
 
 from agents.ports.models import Embedder
@@ -16,8 +14,6 @@ BAD = (UNEMBEDDABLE, INFINITE)
 
 
 class RejectingEmbedder:
-    """An embedder that rejects one text."""
-
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self.fingerprint = embedder.fingerprint
@@ -31,8 +27,6 @@ class RejectingEmbedder:
 
 
 class RejectingEmbedders(FakeEmbedders):
-    """Embedders that reject one text."""
-
     def of(self, mode: Mode) -> Embedder:
         return RejectingEmbedder(super().of(mode))
 
@@ -41,7 +35,6 @@ class RejectingIndex(FakeIndex):
     """An index that rejects one text's vectors."""
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write all points or none."""
         if any(point.content_hash == hash_texts([INFINITE]) for point in points):
             raise ValueError("no numbers")
         await super().upsert(space, points)

@@ -16,7 +16,6 @@ class FakeTurnsLog:
     asked: int = 0
 
     async def end(self, partition: int) -> int:
-        """Return the end of any partition."""
         return self.ends + 0 * partition
 
     async def end_with_transactions(self, partition: int) -> int:
@@ -24,7 +23,6 @@ class FakeTurnsLog:
         return await self.end(partition)
 
     def is_assigned(self, partition: int) -> bool:
-        """Return True for one partition."""
         return partition == HERE
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:

@@ -26,8 +26,6 @@ from streams.adapters.vectors.shared.vector_contract import (
 
 @dataclass
 class FakeCollection:
-    """One collection."""
-
     fingerprint: Fingerprint
     points: dict[str, Point] = field(default_factory=dict)
 
@@ -132,7 +130,6 @@ class FakeIndex:
         return sum(point.partition == partition for point in self._points(space).values())
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """Return the fingerprint of each collection by name."""
         self._answer()
         return {name: collection.fingerprint for name, collection in self.collections.items()}
 
@@ -177,7 +174,6 @@ class FakeIndex:
 
 
 def admits(where: MemoryFilter, point: Point) -> bool:
-    """True if a filter matches a point."""
     words = [(point.scope.get(name), values) for name, values in where.scope.items()]
     words += [(point.mode, where.modes), (point.type, where.types)]
     return (
@@ -232,7 +228,6 @@ def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[Sco
 
 
 def unit_passages(point: Point) -> PassageVectors | None:
-    """Return the passages of a point with vectors of length 1."""
     if point.passages is None:
         return None
     return PassageVectors(np.array([unit(vector) for vector in point.passages.pooled]), point.passages.token_counts)

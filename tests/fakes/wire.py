@@ -35,14 +35,12 @@ class FakeWire:
         return Reply(prepared(value) if callable(prepared) else prepared), written
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Take a record."""
         if self.failure is not None:
             raise self.failure
         self.sent.append((topic, value, principal))
         return Written(1, len(self.sent) - 1)
 
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of every user."""
         return 1
 
     def _store(self, turn: Json, written: Written) -> Json:

@@ -54,7 +54,6 @@ class ArchivingHarness:
         return record
 
     def write(self, user: str, value: bytes, partition: int | None = None) -> Record:
-        """Write any record."""
         self.clock.forward(60)
         place = partition_of(user.encode(), PARTITIONS) if partition is None else partition
         ms = round(self.clock.now().timestamp() * 1000)
@@ -71,7 +70,6 @@ class ArchivingHarness:
         return memory
 
     async def forget(self, record: Record) -> None:
-        """Forget the turn of a record."""
         turn = Turn.model_validate_json(record.value or b"")
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         memory = self.memories.get(record.partition, identity.memory_id)
@@ -81,13 +79,11 @@ class ArchivingHarness:
             await self.topics.send(out)
 
     def process(self, kept: timedelta = ALL) -> ArchiveTurns:
-        """Return what a new process archives with."""
         return ArchiveTurns(
             self.topics, self.archived, self.topics, ARCHIVE, self.clock, self.meters, kept=kept, pause_s=0
         )
 
     async def archive(self, kept: timedelta = ALL) -> None:
-        """Archive all partitions."""
         for partition in range(PARTITIONS):
             await self.process(kept).move(partition)
 

@@ -77,6 +77,5 @@ class CategoriesHarness:
         return result.result
 
     async def member_texts(self, name: str = "health") -> set[str]:
-        """Return the texts of a category's members."""
         items = (await self.command("get_category", name=name))["items"]
         return {item["text"] for item in items}

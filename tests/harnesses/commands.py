@@ -69,11 +69,9 @@ class CommandsHarness:
         return await self.dispatch.handle(message.limited_to(self.permitted), self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
-        """Return the result of a command."""
         return (await self.handle(command, project, **arguments)).result
 
     async def change(self, command: str, project: str = "p1", /, **arguments: Any) -> Change | None:
-        """Return the change that a command causes."""
         return (await self.handle(command, project, **arguments)).change
 
     async def rejection(self, command: str, project: str = "p1", /, **arguments: Any) -> tuple[str, str | None]:
@@ -86,7 +84,6 @@ class CommandsHarness:
         return error.value.code, error.value.field
 
     def declarations(self, user: str = "u1") -> ModeDeclarations:
-        """Return the declarations of a user."""
         return self.modes.get(PARTITION, user)
 
     async def _health(self, command: Command) -> dict[str, Any]:

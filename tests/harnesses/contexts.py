@@ -93,7 +93,6 @@ class ContextHarness:
         return Interaction(mode="EXPLORATION", confidence=0.8)
 
     def store(self, *memories: Memory) -> list[str]:
-        """Store memories and return their ids."""
         for memory in memories:
             self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory

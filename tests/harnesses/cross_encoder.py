@@ -9,8 +9,6 @@ from streams.adapters.exported_models import ExportedModel
 
 @dataclass(frozen=True, slots=True)
 class PackagedFolder(ExportedModel):
-    """A folder in the place of a package."""
-
     folder: Path = Path()
 
     def weights_path(self) -> Path:

@@ -18,7 +18,6 @@ class Event:
         self._settled = settled
 
     def settle(self) -> None:
-        """Record the acknowledgement."""
         self._settled.append(self.record.offset)
 
     def leave(self) -> None:
@@ -67,7 +66,6 @@ class Run:
                 await asyncio.sleep(0.01)
 
     async def failure(self) -> BaseException:
-        """Return the exception that ended the run."""
         with pytest.raises(ExceptionGroup) as ended:
             await self.task
         return ended.value.exceptions[0]

@@ -19,7 +19,6 @@ ONES = np.ones(8, dtype=np.float32)
 
 
 def memory(number: int) -> str:
-    """Return the id of a memory."""
     return f"00000000-0000-4000-8000-{number:012d}"
 
 

@@ -51,10 +51,7 @@ class RejectingEmbedder:
 
 
 class RejectingEmbedders(FakeEmbedders):
-    """Embedders that all reject one text."""
-
     def of(self, mode: Mode) -> Embedder:
-        """Return the embedder of a mode."""
         return RejectingEmbedder(super().of(mode))
 
 
@@ -85,20 +82,16 @@ class EmbedHarness:
             self.modes.declare(mode, boundary="u1", partition=PARTITION)
 
     def space(self, mode: str) -> VectorSpace:
-        """Return the vector space of a mode."""
         return self.spaces.resolve(self.spaces.mode("u1", mode, {}))[1]
 
     def location(self, mode: str) -> VectorLocation:
-        """Return the vector location of a mode."""
         return VectorLocation(mode=mode, space=self.space(mode).fingerprint.digest)
 
     async def encode(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
-        """Encode memories and events."""
         remembered_events = [Remembered(memory=event) if isinstance(event, Memory) else event for event in events]
         return [await self.embed.encode(each, PARTITION) for each in remembered_events]
 
     async def write(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
-        """Write them as one batch and return the reports."""
         return await self.embed.write(await self.encode(*events))
 
     async def stored_hash(self, memory: Memory, mode: str | None = None) -> str | None:
@@ -107,6 +100,5 @@ class EmbedHarness:
         return found.get(memory.memory_id)
 
     def ready(self, memory: Memory) -> Memory:
-        """Return the record with a ready embedding."""
         embedding = Embedding(status="ready", place=self.location(memory.mode), content_hash=memory.content_hash)
         return memory.model_copy(update={"embedding": embedding})

@@ -30,7 +30,6 @@ class Make(Protocol):
 
 
 def fake(_: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    """Return what makes fakes."""
     return lambda query, passage: FakeEmbedder(dim=48, query_prefix=query, passage_prefix=passage)
 
 
@@ -55,7 +54,6 @@ def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closa
 
 
 def load(local: LocalModel) -> InProcessEmbedder:
-    """Load a model in this process."""
     return InProcessEmbedder.load(local, threads_at_once=2)
 
 

@@ -22,7 +22,6 @@ class Waiting:
         registry.on_loaded = self.loaded.put_nowait
 
     async def until(self, name: str) -> None:
-        """Wait until a model is loaded."""
         while await self.loaded.get() != name:
             pass
 
@@ -48,7 +47,6 @@ async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
 
 
 async def until_state(registry: EmbedderRegistry, name: str, state: str) -> None:
-    """Wait until a model has this state."""
     async with asyncio.timeout(60):
         while registry.status()[name]["state"] != state:
             await asyncio.sleep(0.01)

@@ -63,13 +63,11 @@ class ItemsHarness:
         return sum(isinstance(event, Forgotten) for event in self.events)
 
     def get(self, memory_id: str) -> Memory:
-        """Return an existing record."""
         memory = self.memories.get(HERE, memory_id)
         assert memory is not None
         return memory
 
     def write(self, memory: Memory) -> Memory:
-        """Store a record."""
         self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
@@ -87,7 +85,6 @@ class ItemsHarness:
         return {memory.memory_id: memory.model_dump_json() for memory in self.memories.all()}, dict(self.claims.stored)
 
     def events_of(self, kind: type[Any]) -> list[Any]:
-        """Return the events of a class."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -97,6 +94,5 @@ def sources(item: Memory) -> list[str]:
 
 
 def known(item: Memory) -> Item:
-    """Return the item fields of a memory."""
     assert item.item is not None
     return item.item

@@ -54,7 +54,6 @@ class LanguageModelHarness:
 
 
 async def ask(models: LiteLLMModels) -> ModelAnswer[Understanding]:
-    """Ask a fixed question."""
     return await models.ask("understand.turn", "understand", PROMPT, Understanding)
 
 

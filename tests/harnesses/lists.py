@@ -43,29 +43,24 @@ class ListHarness:
         self.list = List(stores.words, stores.memories, stores.modes)
 
     def store(self, *memories: Memory) -> list[Memory]:
-        """Write memories."""
         for memory in memories:
             self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory
         return list(memories)
 
     def forget(self, memory: Memory) -> None:
-        """Remove a memory."""
         self.words.remove(0, memory.memory_id)
         del self.records[memory.memory_id]
 
     async def page(self, what: str = "memories", user: str = "ana", project: Any = "*", **fields: Any) -> Any:
-        """Return one page, a `ListResult`."""
         scope = {"user_id": user, "project_id": project}
         asked = ListRequest.model_validate({"scope": scope, "what": what, **fields})
         return (await self.list.answer(asked))[0]
 
     async def texts(self, **fields: Any) -> list[str]:
-        """Return the texts of one page."""
         return [item.text for item in (await self.page(**fields)).items]
 
     async def all(self, what: str = "memories", **fields: Any) -> list[Any]:
-        """Return the items of all pages."""
         items: list[Any] = []
         cursor = None
         while True:

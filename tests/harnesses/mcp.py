@@ -63,7 +63,6 @@ async def over_http(wire: Backend, callers: Callers | None = None) -> AsyncItera
 
 
 async def answer(session: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return the structured result of a tool."""
     result = await session.call_tool(tool, arguments)
     assert not result.is_error, result.content
     content: dict[str, Any] | None = result.structured_content
@@ -73,7 +72,6 @@ async def answer(session: Client, tool: str, **arguments: Any) -> dict[str, Any]
 
 
 async def error(session: Client, tool: str, **arguments: Any) -> str:
-    """Return the text of a tool's error."""
     result = await session.call_tool(tool, arguments)
     assert result.is_error, result.structured_content
     return str(result.content[0].text)  # type: ignore[union-attr]

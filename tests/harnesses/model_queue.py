@@ -46,7 +46,6 @@ class ModelQueueHarness(WorkerHarness):
         return [self.say(f"crate {offset} [[code]]", offset) for offset in range(number)]
 
     def apply_understood(self) -> None:
-        """Apply all understood events."""
         for event in self.understood_events():
             finish(self.remember.understood(event))
 
@@ -57,7 +56,6 @@ class ModelQueueHarness(WorkerHarness):
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Poll until a condition holds."""
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.005)

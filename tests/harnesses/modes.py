@@ -19,7 +19,6 @@ JOURNAL = ["Felt tired after the long walk.", "The kitchen tap leaks again.", "D
 
 
 def mode(name: str, embedder: str, project: str | None = None) -> Mode:
-    """Return a mode declaration."""
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
@@ -42,5 +41,4 @@ async def filled(library: RetrievalHarness) -> None:
 
 
 def found(result: RetrieveResult) -> set[str]:
-    """Return the modes of the hits."""
     return {hit.mode for hit in result.hits}

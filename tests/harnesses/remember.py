@@ -40,8 +40,6 @@ class FullIndex(SqliteLexicalIndex):
 
 
 class RememberHarness:
-    """`Remember` with its stores."""
-
     def __init__(self, words: FullIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.interactions = FakeInteractions()
@@ -51,7 +49,6 @@ class RememberHarness:
         self.agent = remember_over(stores, self.embedders)
 
     def say(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
-        """Remember a turn from the record at this offset."""
         message = turn(text, turn_id=turn_id, mode=mode)
         return finish(self.agent.turn(message, record(offset=offset)))
 
@@ -74,13 +71,11 @@ class RememberHarness:
         return self.agent.embedded(message.model_copy(update=changes))
 
     def space_digest(self, mode: str = GENERAL) -> str:
-        """Return the space digest of a mode."""
         found = self.modes.get(PARTITION, "u1").find(mode, "p1")
         assert found is not None
         return FakeEmbedders().of(found).fingerprint.digest
 
     def memory(self, of: TurnResult) -> Memory:
-        """Return the stored record."""
         memory = self.memories.get(PARTITION, of.result.memory_id)
         assert memory is not None
         return memory

@@ -44,8 +44,6 @@ class SometimesFullIndex(SqliteLexicalIndex):
 
 
 class RememberSteps(WorkerHarness):
-    """The steps of `Remember` in a worker."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory / "first")
         self.words.close()
@@ -83,7 +81,6 @@ class RememberSteps(WorkerHarness):
         )
 
     def changes_step(self) -> ApplyChanges:
-        """Return the handler of changes."""
         return ApplyChanges(
             lambda _: self.remember,
             self.stores,
@@ -106,7 +103,6 @@ class RememberSteps(WorkerHarness):
         return self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
 
     async def apply(self, requested: Change, offset: int = 0) -> Any:
-        """Apply a change and return its reply."""
         self.publisher.replies.clear()
         await run_step(self.changes, event_record(requested, TOPICS.changes, offset, headers=REPLY))
         [reply] = self.publisher.replies
@@ -114,11 +110,9 @@ class RememberSteps(WorkerHarness):
         return answer.get("result", answer.get("error"))
 
     def texts(self, mode: str) -> list[str]:
-        """Return the sorted texts in a mode."""
         return sorted(memory.text for memory in self.memories.all() if memory.mode == mode)
 
     def usage(self, name: str, **labels: str) -> float:
-        """Return the value of a counter."""
         return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
 
 

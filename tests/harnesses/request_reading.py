@@ -21,7 +21,6 @@ class Agent:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def take(self, tp: TP, record: ConsumerRecord[bytes, bytes], expected: int | None) -> None:
-        """Take a record, as `Deliver`."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self.busy)
             self.read.append((tp, record.offset, expected))

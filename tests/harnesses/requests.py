@@ -56,12 +56,10 @@ class RequestHarness:
         return self.result
 
     def valid(self, *headers: tuple[str, bytes], **changes: Any) -> Record:
-        """Return a valid record of this channel that requests a reply."""
         value = turn_fields() if self.channel is TURNS else COMMAND
         return record(value, topic=self.channel.topic, headers=(*REPLY, *headers), **changes)
 
     async def process(self, received: Record) -> None:
-        """Process a record completely."""
         await (await self.begin(received))
 
     async def begin(self, received: Record) -> Awaitable[object]:
@@ -70,21 +68,17 @@ class RequestHarness:
 
     @property
     def recorded(self) -> list[dict[str, Any]]:
-        """The run records."""
         return [json.loads(out.value or b"") for out in self.runs]
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The error replies."""
         return [json.loads(reply.value or b"")["error"] for reply in self.publisher.replies]
 
     @property
     def dead_letters(self) -> list[Outgoing]:
-        """The dead letters."""
         return self.publisher.to("memory.dead-letters")
 
     def counted(self, name: str, **labels: str) -> float:
-        """Return the value of a counter."""
         return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
 
 

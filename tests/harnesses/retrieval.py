@@ -74,8 +74,6 @@ def without_tokens(encoded: Encoded) -> Encoded:
 
 @dataclass
 class RetrievalHarness:
-    """`Retrieve` for partition 0."""
-
     words: SqliteLexicalIndex
     vectors: InterruptedIndex = field(default_factory=InterruptedIndex)
     embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
@@ -114,7 +112,6 @@ class RetrievalHarness:
         )
 
     async def remember(self, *memories: Memory) -> list[Memory]:
-        """Store memories with their vectors."""
         stored = self.store(*(self._ready(memory) for memory in memories))
         await self.embed(*stored)
         return stored

@@ -40,7 +40,6 @@ class UnderstoodHarness:
         self.declare(CODE, DIARY, THEIRS)
 
     def declare(self, *modes: Mode, **fields: Any) -> None:
-        """Replace the declared modes."""
         self.modes.put(PARTITION, "u1", ModeDeclarations(modes=modes, **fields))
 
     def say(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
@@ -50,7 +49,6 @@ class UnderstoodHarness:
         return event.memory
 
     def embed(self, memory: Memory) -> Memory:
-        """Report the memory as embedded."""
         event = Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
@@ -86,7 +84,6 @@ class UnderstoodHarness:
         return {each.text: each for each in found if each is not None}
 
     def memory(self, of: Memory) -> Memory:
-        """Return the stored record."""
         memory = self.memories.get(PARTITION, of.memory_id)
         assert memory is not None
         return memory

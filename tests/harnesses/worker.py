@@ -123,7 +123,6 @@ class WorkerHarness:
         return CommittingStep(pipeline.begin, self.ctx.commit, **how)
 
     def turns_step(self) -> CommittingStep:
-        """Return the step for turns."""
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
         return self.committing(
             turns,
@@ -131,7 +130,6 @@ class WorkerHarness:
         )
 
     def embed_step(self, ask_model: AskModel = lambda _partition, _memory: None) -> EmbedRemembered:
-        """Return the step of `Embed`."""
         return EmbedRemembered(
             EventReader(REMEMBERED_EVENTS, self.ctx.replies),
             self.embed,
@@ -161,7 +159,6 @@ class WorkerHarness:
         return accepted.event.memory
 
     def stored(self, memory: Memory) -> Memory:
-        """Return the stored record."""
         found = self.memories.get(HERE, memory.memory_id)
         assert found is not None
         return found
@@ -189,12 +186,10 @@ class WorkerHarness:
         return len(self.words.postings(HERE, "u1", [term])[0].numbers)
 
     def embedded_events(self) -> list[Embedded]:
-        """Return the published `embedded` events."""
         records = [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
         return [each for record in records for each in record.each()]
 
     def understood_events(self) -> list[Understood]:
-        """Return the published `understood` events."""
         return [Understood.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.understood)]
 
     def remembered_memories(self) -> list[Memory]:
@@ -203,13 +198,11 @@ class WorkerHarness:
         return [Remembered.model_validate_json(value).memory for value in sent if b'"remembered.v1"' in value]
 
     def forgotten_events(self) -> list[Forgotten]:
-        """Return the published `forgotten` events."""
         sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
         return [Forgotten.model_validate_json(value) for value in sent if b'"forgotten.v1"' in value]
 
 
 def event_record(event: BaseModel, topic: str, offset: int = 0, **how: Any) -> Record:
-    """Return the record of an event or a change."""
     return record(event.model_dump_json(by_alias=True).encode(), topic=topic, offset=offset, **how)
 
 

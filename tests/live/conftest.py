@@ -20,14 +20,12 @@ TINY = {"tiny32": 32, "tiny48": 48}
 
 @pytest.fixture(scope="session")
 def live_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker that is never killed."""
     with running_broker(tmp_path_factory.mktemp("live-broker")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model directory of the workers."""
     return exported_minilm("int8", tmp_path_factory).parent
 
 
@@ -49,7 +47,6 @@ def shared_deployment(
 
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the models of `TINY`."""
     folder = tmp_path_factory.mktemp("tiny")
     for number, (name, dim) in enumerate(TINY.items()):
         write_tiny_model(folder / name, dim, seed=number)
@@ -66,7 +63,6 @@ def with_embedders(deployment: Deployment, tiny_models: Path) -> Deployment:
 
 @pytest.fixture
 def prefix() -> str:
-    """The topic prefix of a test."""
     return f"test-{secrets.token_hex(4)}."
 
 

@@ -17,7 +17,6 @@ async def remember_many(pipeline: InMemoryPipeline, count: int, text: str = WATE
 
 
 async def consolidate(pipeline: InMemoryPipeline, mode: str | None = None, **scope: str) -> Json:
-    """Return the result of a consolidation."""
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", **scope}, "mode": mode}
     reply = await pipeline.ask(pipeline.names.consolidate, trigger)
     assert reply["status"] == "ok", reply

@@ -12,7 +12,6 @@ from gateway.service.service import MemoryService
 
 
 async def always_ready() -> bool:
-    """The service answers."""
     return True
 
 

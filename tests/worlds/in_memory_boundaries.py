@@ -14,7 +14,6 @@ class InMemoryBoundaryLog:
         self._topics = topics
 
     async def told(self, partition: int) -> dict[str, int]:
-        """Return what a partition tells."""
         told: dict[str, int] = {}
         for record in self._topics.records(self._topics.names.boundaries):
             if record.partition == partition:

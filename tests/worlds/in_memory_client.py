@@ -34,11 +34,9 @@ class InMemoryTransport:
         """Do nothing."""
 
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records."""
         return partition_of(self._boundary.key_of(user_id).encode(), self._pipeline.partitions)
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
-        """Return the offset to read after."""
         if read_after == OWN_WRITES:
             return self._last_turn.get(self._boundary.key_of(user_id))
         if not isinstance(read_after, str):
@@ -49,7 +47,6 @@ class InMemoryTransport:
         return place.offset
 
     async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
-        """Write a record."""
         return await self._write(topic, record, principal)
 
     async def request(

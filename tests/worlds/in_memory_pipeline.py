@@ -200,11 +200,9 @@ class InMemoryPipeline(PipelineRequests):
 
     @property
     def vector_index(self) -> FakeIndex | NoVectors:
-        """The index of the settings."""
         return NoVectors() if self.settings.vector_index == "none" else self.index
 
     def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
-        """Build the agents and the context of their steps."""
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
@@ -250,7 +248,6 @@ class InMemoryPipeline(PipelineRequests):
         ]
 
     def _background_workers(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
-        """Return the background workers."""
         here = list(range(self.partitions))
         publisher = InMemoryPublisher(self.topics, (Understand.__name__,), self.arrows)
         queue_ctx = replace(ctx, publisher=publisher)
@@ -265,7 +262,6 @@ class InMemoryPipeline(PipelineRequests):
         return queue, Reembedding(agents.embed, self.vector_index, agents.spaces, self.embedders, lambda: 0, ctx)
 
     def _file_reading(self, agents: Agents, ctx: WorkerContext) -> ReadFiles:
-        """Return the background worker of files."""
         source = ResourceBytes(self.file_bytes, self.settings.fetch_uris, self.settings.files_max_bytes)
         publisher = InMemoryPublisher(self.topics, (Remember.__name__,), self.arrows)
         ctx = replace(ctx, publisher=publisher)
@@ -274,7 +270,6 @@ class InMemoryPipeline(PipelineRequests):
         )
 
     def memory(self, text: str) -> Memory:
-        """Return the memory of the turn with this current text."""
         [found] = [memory for memory in self.memories.all() if memory.text == text and memory.origin == "said"]
         return found
 
@@ -287,7 +282,6 @@ class InMemoryPipeline(PipelineRequests):
         return self.telling._arrived | self.telling._since.keys()
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
-        """Return the memories that have a vector in a collection."""
         return set(await self.index.hashes(VectorSpace(mode, fingerprint), ids))
 
     async def until(self, condition: Callable[[], bool]) -> None:

@@ -23,7 +23,6 @@ class InMemoryPublisher:
         self._arrows = arrows
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
-        """Write a record."""
         if all(name != MOVED_FROM for name, _ in out.headers):
             self._arrows.update((decider, out.topic) for decider in self._deciders)
         await self._topics.append(out)

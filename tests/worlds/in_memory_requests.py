@@ -30,7 +30,6 @@ class PipelineRequests:
         return await self.topics.append(Outgoing(topic, value=value, **how))
 
     async def remember(self, text: str, turn_id: str | None = None, user: str = "u1", **fields: Any) -> Record:
-        """Publish one turn."""
         return await self.publish(
             self.names.turns, turn_message(text, turn_id or f"t-{next(self.numbers)}", user, **fields)
         )
@@ -45,7 +44,6 @@ class PipelineRequests:
         return reply
 
     async def retrieve(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Send a retrieve request."""
         request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
@@ -70,7 +68,6 @@ class PipelineRequests:
         return await self.ask(self.names.retrieve, request, headers)
 
     def replies(self, correlation: bytes) -> list[Json]:
-        """Return the replies to a request."""
         records = self.topics.records(self.names.replies)
         return [json.loads(record.value or b"") for record in records if record.header("correlation_id") == correlation]
 
@@ -79,7 +76,6 @@ class PipelineRequests:
         return [reply for reply in self.replies(correlation) if reply["status"] != "partial"]
 
     def dead_letters(self) -> list[Record]:
-        """Return the dead letters."""
         return self.topics.records(self.names.dead_letters)
 
     async def texts(self, query: str, **fields: Any) -> list[str]:
@@ -89,12 +85,10 @@ class PipelineRequests:
 
 
 def command_message(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-    """Return a command message."""
     scope = {"user_id": user, "project_id": project}
     return {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
 
 
 def turn_message(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
-    """Return a turn message."""
     known = {"scope": {"user_id": user}, "conversation_id": "c1", "role": "user", "content": text}
     return {"schema": "turn.v1", "turn_id": turn_id, **known, **fields}

@@ -20,7 +20,6 @@ class InMemoryRunLog:
     async def newest(
         self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
     ) -> RunPage:
-        """Return the newest runs."""
         found = RunsFound(boundary.encode(), admits, limit, since_ms)
         for record in self._topics.records(self._topic):
             if record.partition == partition:
@@ -36,7 +35,6 @@ class InMemoryContextLog:
         self._topic = topic
 
     async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
-        """Return a context of a boundary."""
         for record in self._topics.records(self._topic):
             if (record.partition, record.key) == (partition, boundary.encode()) and b"context.v1" in (
                 record.value or b""

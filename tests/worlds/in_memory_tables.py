@@ -76,7 +76,6 @@ class InMemoryTables:
         self._recover()
 
     def rows(self, table: str) -> Mapping[str, bytes]:
-        """Return the rows of a table by key."""
         return {key.decode(): value for key, value in cast("Any", self.app.tables[table]).items()}
 
     def lose_rows(self, table: str) -> None:

@@ -27,8 +27,6 @@ LONGEST_WAIT_SECONDS = 20.0
 
 @dataclass(slots=True)
 class Entry:
-    """One record in a log."""
-
     record: Record
     acknowledged: bool = False
 
@@ -96,7 +94,6 @@ class InMemoryTopics:
         return ends
 
     def copy_from(self, other: "InMemoryTopics") -> None:
-        """Copy the records of other topics."""
         self._logs = {name: [replace(entry) for entry in log] for name, log in other._logs.items()}
         self._ends = Counter(other._ends)
 
@@ -115,7 +112,6 @@ class InMemoryTopics:
         self._app, self._channels = None, {}
 
     def has(self, topic: str) -> bool:
-        """True if the topic exists."""
         return topic in self._logs
 
     async def append(self, out: Outgoing) -> Record:
@@ -140,11 +136,9 @@ class InMemoryTopics:
             self._room -= 1
 
     def records(self, topic: str) -> list[Record]:
-        """Return all records of a topic."""
         return [entry.record for entry in self._logs[topic]]
 
     def unacknowledged(self, topic: str) -> list[Record]:
-        """Return the unacknowledged records of a topic."""
         return [entry.record for entry in self._logs[topic] if not entry.acknowledged]
 
     async def settled(self) -> None:

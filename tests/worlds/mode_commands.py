@@ -43,5 +43,4 @@ def code_of(reply: Json) -> str:
 
 
 async def search_mode(pipeline: InMemoryPipeline, mode: str, query: str, **fields: Any) -> list[str]:
-    """Return the texts that a search in one mode finds."""
     return await pipeline.texts(query, mode=mode, **fields)

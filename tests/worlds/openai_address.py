@@ -46,7 +46,6 @@ class OpenAiAddress:
         return await self.http.post(COMPLETIONS, headers=headers, **sent)
 
     def count(self, name: str, **labels: str) -> float | None:
-        """Return the value of a metric of the address."""
         return self.meters.registry.get_sample_value(f"modestream_gateway_openai_{name}", labels)
 
 

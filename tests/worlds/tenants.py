@@ -24,7 +24,6 @@ def tenant(organization: str, user: str) -> Json:
 
 
 def pipeline_of(directory: Path, scope: type[Scope] = TENANTS, **how: Any) -> InMemoryPipeline:
-    """Return a pipeline of a deployment with these scopes."""
     return InMemoryPipeline(directory, scope_model=scope, **how)
 
 

@@ -40,5 +40,4 @@ def span_id_of(span: ReadableSpan) -> str:
 
 
 def parent_of(span: ReadableSpan) -> str | None:
-    """Return the id of a span's parent."""
     return None if span.parent is None else trace.format_span_id(span.parent.span_id)

@@ -133,7 +133,6 @@ class ActionRunner:
             await self._command("set_memory_visibility", memory.scope["project_id"], **given)
 
     async def filter_mode(self, name: int, filters: int) -> None:
-        """Set the same for a mode."""
         await self._command("declare_mode", name=NAMES[name], embedder="tiny32", **FILTERS[filters])
 
     async def rename(self, name: int, new: int) -> None:

@@ -50,7 +50,6 @@ def _numbers(vector: grpc.Vector | grpc.VectorInput) -> list[float] | list[list[
 
 
 def plain(value: grpc.Value) -> Any:
-    """Return a value of a payload in plain Python."""
     if value.HasField("struct_value"):
         return {key: plain(field) for key, field in value.struct_value.fields.items()}
     return getattr(value, str(value.WhichOneof("kind")))
@@ -130,7 +129,6 @@ def scored_message(point: edge.ScoredPoint) -> grpc.ScoredPoint:
 
 
 def record_message(record: edge.Record) -> grpc.RetrievedPoint:
-    """Return a point that was read."""
     return grpc.RetrievedPoint(
         id=grpc.PointId(uuid=str(record.id)),
         payload={key: message_of(value) for key, value in (record.payload or {}).items()},

@@ -79,8 +79,6 @@ class Points(PointsServicer):
 
 
 class Collections(CollectionsServicer):
-    """Collections and aliases."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
 

@@ -81,7 +81,6 @@ class Store:
         staged.rename(self._root / ALIASES_FILE)
 
     def close(self) -> None:
-        """Release the files."""
         for shard in self._open.values():
             shard.close()
 

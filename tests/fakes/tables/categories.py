@@ -44,12 +44,10 @@ class FakeCategories:
             del self.stored[key]
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """Return the scopes of a boundary with a row."""
         here = [dict(scope) for where, scope in self.stored if where == partition]
         return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
-        """Declare a category."""
         self.put(partition, scope, declare_category(self.get(partition, scope), name, description))
 
     def pending_writes(self) -> list[Awaitable[None]]:

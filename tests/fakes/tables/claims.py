@@ -13,7 +13,6 @@ class FakeClaims:
         self.stored: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, key: str) -> Claim:
-        """Return a claim."""
         value = self.stored.get((partition, key))
         return Claim() if value is None else Claim.model_validate_json(value)
 

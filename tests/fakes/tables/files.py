@@ -8,8 +8,6 @@ from streams.tables.file_table import FileTable
 
 
 class FakeRows:
-    """Rows by partition and key."""
-
     def __init__(self) -> None:
         self._rows: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
 

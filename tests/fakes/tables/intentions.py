@@ -26,12 +26,10 @@ class FakeIntentions:
         return Intention() if value is None else Intention.model_validate_json(value)
 
     def put(self, partition: int, scope: Mapping[str, str], intention: Intention) -> None:
-        """Replace the intention of a scope."""
         self.writes += 1
         self.stored[partition, tuple(scope.items())] = intention.model_dump_json(exclude_defaults=True)
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """Return the scopes of a boundary with an intention."""
         here = [dict(scope) for where, scope in self.stored if where == partition]
         return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 

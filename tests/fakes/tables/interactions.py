@@ -11,10 +11,8 @@ class FakeInteractions:
         self.stored: dict[int, str] = {}
 
     def get(self, partition: int) -> InteractionCounts:
-        """Return the counts of a partition."""
         return InteractionCounts.model_validate_json(self.stored.get(partition, "{}"))
 
     def put(self, partition: int, counts: InteractionCounts) -> None:
-        """Replace the counts of a partition."""
         self.writes += 1
         self.stored[partition] = counts.model_dump_json()

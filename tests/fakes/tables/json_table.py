@@ -26,7 +26,6 @@ class FakeJsonTable(Generic[Value]):
         return self._model() if value is None else self._model.model_validate_json(value)
 
     def put(self, partition: int, key: object, value: Value) -> None:
-        """Replace a value."""
         encoded = value.model_dump_json(by_alias=True)
         limit_row(self._model.__name__, encoded.encode())
         self._kept[partition, _shown(key)] = encoded
@@ -43,12 +42,10 @@ class FakeReceipts(FakeJsonTable[ReceiptRow]):
         super().__init__(ReceiptRow)
 
     def keys(self, partition: int, prefix: str) -> list[str]:
-        """Return the keys that begin so."""
         here = sorted(literal_eval(shown) for where, shown in self._kept if where == partition)
         return [key for key in here if key.startswith(prefix)]
 
     def delete(self, partition: int, key: str) -> None:
-        """Delete a row."""
         self._kept.pop((partition, _shown(key)), None)
 
 
@@ -60,7 +57,6 @@ class FakeScopeTable(FakeJsonTable[Value]):
         self._boundary_fields = boundary_fields
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """Return the scopes of a boundary with a row."""
         here = [dict(literal_eval(shown)) for where, shown in self._kept if where == partition]
         return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 

@@ -20,7 +20,6 @@ class FakeMemories:
         self._forgotten: set[tuple[int, str]] = set()
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """Return the record, or None."""
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
 
@@ -35,7 +34,6 @@ class FakeMemories:
         self._forgotten.add((partition, memory_id))
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
-        """True if there is a tombstone."""
         return (partition, memory_id) in self._forgotten
 
     def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
@@ -45,11 +43,9 @@ class FakeMemories:
         self._removed[partition, memory_id] = place
 
     def is_removed(self, partition: int, memory_id: str) -> bool:
-        """True if the record was removed."""
         return (partition, memory_id) in self._removed
 
     def rows(self, partition: int) -> Iterator[bytes]:
-        """Yield the JSON of each record of a partition."""
         yield from [value.encode() for value in self._kept.get(partition, {}).values()]
 
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
@@ -57,7 +53,6 @@ class FakeMemories:
         return self._removed.get((partition, memory_id))
 
     def put(self, partition: int, memory: Memory) -> None:
-        """Replace a record."""
         if self.full:
             raise Unavailable("no room on the disk")
         self._removed.pop((partition, memory.memory_id), None)
@@ -65,7 +60,6 @@ class FakeMemories:
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
     def all(self) -> Iterator[Memory]:
-        """Return all records."""
         return (Memory.model_validate_json(value) for records in self._kept.values() for value in records.values())
 
 
@@ -77,5 +71,4 @@ class FakeRecords(FakeMemories):
         self._records = records
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """Return the record, or None."""
         return self._records.get(memory_id) if partition == 0 else None

@@ -24,11 +24,9 @@ class FakeModes:
         return self.complete(ModeDeclarations() if stored is None else ModeDeclarations.model_validate_json(stored))
 
     def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
-        """Replace the declarations."""
         self._kept[partition, boundary] = declared.model_dump_json()
 
     def declare(self, *modes: Mode, boundary: str = "ana", partition: int = 0) -> None:
-        """Declare further modes."""
         declared = self.get(partition, boundary)
         self.put(partition, boundary, declared.model_copy(update={"modes": (*declared.modes, *modes)}))
 

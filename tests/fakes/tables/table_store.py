@@ -18,14 +18,10 @@ class NoChangelogs:
 
 
 class DictStore(dict[bytes, bytes]):
-    """The store of every partition of one table."""
-
     def keys(self, prefix: bytes = b"") -> Iterator[bytes]:  # type: ignore[override]
-        """Yield the keys with a prefix, in their order."""
         return (key for key in sorted(super().keys()) if key.startswith(prefix))
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Write a row."""
         self[key] = value
 
     def delete(self, key: bytes) -> None:
@@ -33,7 +29,6 @@ class DictStore(dict[bytes, bytes]):
         self.pop(key, None)
 
     def rows(self, _partition: int) -> "DictStore":
-        """Return the rows of any partition."""
         return self
 
 

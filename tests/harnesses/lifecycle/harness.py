@@ -93,7 +93,6 @@ class LifecycleHarness(LifecycleUser):
         self.index.up()
 
     def remove_model(self, embedder: str) -> None:
-        """Unload a model."""
         self.embedders.missing(embedder)
 
     def load_model(self, embedder: str) -> None:
@@ -121,11 +120,9 @@ class LifecycleHarness(LifecycleUser):
         topic.next += 1
 
     def encode(self) -> None:
-        """Encode the next memory."""
         self.vectors.encode()
 
     def write(self, most: int, *, killed: bool = False) -> None:
-        """Write a batch of vectors."""
         self.vectors.write(most, killed=killed)
 
     def flow(self, rounds: int) -> None:
@@ -184,13 +181,11 @@ class LifecycleHarness(LifecycleUser):
         raise AssertionError("events do not end")
 
     def close(self) -> None:
-        """End the loop."""
         self.loop.close()
 
     # State.
 
     def stored_points(self) -> dict[str, dict[VectorLocation, Point]]:
-        """Return the points of each memory by location."""
         found: dict[str, dict[VectorLocation, Point]] = {}
         for collection in self.index.collections.values():
             for point in collection.points.values():
@@ -199,7 +194,6 @@ class LifecycleHarness(LifecycleUser):
         return found
 
     def expected_vector(self, memory: Memory) -> tuple[VectorLocation, Vector]:
-        """Return the expected location and vector of a memory."""
         embedder, space = self.spaces.of(memory)
         vector = self._run(embedder.passage(embedding_text(memory))).pooled
         return VectorLocation(mode=memory.mode, space=space.fingerprint.digest), vector

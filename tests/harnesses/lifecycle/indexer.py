@@ -22,7 +22,6 @@ class Topic:
 
     @property
     def waiting(self) -> bool:
-        """True if events are unread."""
         return self.next < len(self.events)
 
     def back(self, events: int) -> None:

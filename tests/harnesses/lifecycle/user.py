@@ -42,7 +42,6 @@ class LifecycleUser:
             turns.append(turns[place % len(turns)])
 
     def command(self, command: str, project: str, /, **arguments: Any) -> None:
-        """Send a command."""
         scope = Scope(user_id=USER, project_id=project)
         self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
 
@@ -72,7 +71,6 @@ class LifecycleUser:
             self.command("forget", _project(number), memory_id=item)
 
     def set_item_mode(self, number: int, mode: str) -> None:
-        """Move an item of a turn to a mode."""
         for item in self._items_of(number)[:1]:
             self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
 

@@ -11,7 +11,6 @@ GRANTS = {"gateway": [{"user_id": "*"}], "reader": [{"user_id": "ana", "project_
 
 
 def asking(deployment: Deployment, principal: str | None) -> MemoryClient:
-    """Return a client of the user ana with a principal."""
     return MemoryClient(
         deployment.bootstrap, user_id="ana", topic_prefix=deployment.prefix, timeout=20, principal=principal
     )

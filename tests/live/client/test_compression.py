@@ -17,7 +17,6 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 
 def turn(number: int, user: str = "ana") -> bytes:
-    """Return a turn as JSON in one line."""
     message = {"schema": "turn.v1", "scope": {"user_id": user}, "conversation_id": "c1", "role": "user"}
     return json.dumps(message | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
 

@@ -12,7 +12,6 @@ from tests.worlds.live.secured_listener import PASSWORD, USERNAME
 
 
 def security(broker: RunningBroker, password: str = PASSWORD) -> KafkaSecurity:
-    """Return what the secured listener asks for."""
     return KafkaSecurity(
         protocol="SASL_SSL", mechanism="PLAIN", username=USERNAME, password=password, ca_file=broker.secured.ca_file
     )

@@ -36,7 +36,6 @@ TRIES = 6
 
 
 async def remember_turns(client: MemoryClient, user: str, count: int) -> list[Any]:
-    """Remember `count` turns of a user, concurrently."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def say(number: int) -> Any:
@@ -119,7 +118,6 @@ async def declare_everything(client: MemoryClient, user: str) -> None:
 
 
 async def shown(client: MemoryClient, user: str) -> list[Any]:
-    """Return what a user has declared."""
     return [await client.command(name, user_id=user) for name in ("list_modes", "list_categories", "get_intention")]
 
 

@@ -38,7 +38,6 @@ class ConversationTurn:
 
     @property
     def mode(self) -> str | None:
-        """The mode that the caller sets."""
         return "code" if self.number % 4 == 2 else None
 
     @property
@@ -59,7 +58,6 @@ class Conversation:
     accepted: dict[ConversationTurn, Remembered] = field(default_factory=dict)
 
     async def declare(self) -> None:
-        """Declare all modes for all users."""
         for user_id in USERS:
             for name, embedder in MODES.items():
                 if name != "general":
@@ -92,7 +90,6 @@ class Conversation:
             assert shown["understanding"] == "pending"
 
     async def understood(self) -> bool:
-        """True if every turn is understood and has its vector."""
         return all([await self._is_understood(turn) for turn in self.accepted])
 
     async def _is_understood(self, turn: ConversationTurn) -> bool:
@@ -121,7 +118,6 @@ class Conversation:
             }
 
     def due_vectors(self) -> set[StoredVector]:
-        """Return the expected vectors of all turns."""
         return {
             StoredVector(accepted.memory_id or "", turn.decided[0], DIMS[MODES[turn.decided[0]]])
             for turn, accepted in self.accepted.items()

@@ -1,5 +1,3 @@
-"""Outages of the broker and of the vector index."""
-
 import asyncio
 import os
 import signal

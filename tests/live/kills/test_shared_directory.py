@@ -45,6 +45,5 @@ async def test_partition_is_taken_over_without_making_it_again(deployment: Deplo
 
 
 def embedded_by(worker: Worker) -> int:
-    """Return the number of texts that a worker has embedded."""
     found = EMBEDDED.search(worker.metrics())
     return 0 if found is None else int(float(found.group(1)))

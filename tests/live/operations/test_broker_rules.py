@@ -30,7 +30,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 
 
 def security(broker: RunningBroker, principal: str) -> KafkaSecurity:
-    """Return how a principal logs in."""
     return KafkaSecurity(
         protocol="SASL_SSL", mechanism="PLAIN", username=principal, password=PASSWORD, ca_file=broker.secured.ca_file
     )

@@ -35,7 +35,6 @@ def turn(content: str, user: str) -> bytes:
 
 @asynccontextmanager
 async def transactions(deployment: Deployment) -> AsyncIterator[AIOKafkaProducer]:
-    """Yield a transactional producer."""
     producer = AIOKafkaProducer(
         bootstrap_servers=deployment.bootstrap, transactional_id=deployment.prefix, transaction_timeout_ms=60_000
     )

@@ -27,19 +27,16 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def values(pipeline: InMemoryPipeline, user: str = "u1") -> list[Json | None]:
-    """Return what was told of a user."""
     return InMemoryBoundaryLog(pipeline.topics).values(user)
 
 
 async def forget_user(pipeline: InMemoryPipeline) -> None:
-    """Forget all that u1 has."""
     scope = {"user_id": "u1", "project_id": "default"}
     command = {"schema": "command.v1", "command": "forget", "scope": scope, "arguments": {"user": True}}
     assert (await pipeline.ask(pipeline.names.commands, command))["status"] == "ok"
 
 
 async def publish_all(pipeline: InMemoryPipeline) -> None:
-    """Publish what has changed."""
     for partition in range(pipeline.partitions):
         await pipeline.telling.publish(partition)
 

@@ -15,7 +15,6 @@ ClientOf = Callable[[str], MemoryCalls]
 
 @pytest.fixture(params=["topics", "http"])
 async def client_as(pipeline: InMemoryPipeline, request: pytest.FixtureRequest) -> AsyncIterator[ClientOf]:
-    """Clients of any user."""
     if request.param == "topics":
         yield lambda user_id: client_of(pipeline, user_id=user_id)
     else:

@@ -44,7 +44,6 @@ def first_entry_by_last_turn(prompt: Prompt) -> dict[str, Any]:
 
 @pytest.fixture
 async def asking(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A pipeline with a language model."""
     async with InMemoryPipeline(tmp_path / "data", profiles=ONE_PROFILE).running() as pipeline:
         pipeline.language.answers = first_entry_by_last_turn
         yield pipeline

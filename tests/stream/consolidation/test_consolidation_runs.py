@@ -125,7 +125,6 @@ async def test_run_that_had_ended_distils_nothing_of_what_was_forgotten_since(tm
 
 
 def runs_told(pipeline: InMemoryPipeline) -> list[Record]:
-    """Return the results of runs on their topic."""
     return [
         record
         for record in pipeline.topics.records(pipeline.names.consolidated)

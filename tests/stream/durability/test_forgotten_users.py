@@ -66,7 +66,6 @@ async def ended(pipeline: InMemoryPipeline) -> None:
 
 
 async def shown(pipeline: InMemoryPipeline, user: str) -> Mapping[str, Json]:
-    """Return what commands show of a user."""
     commands = ("list_modes", "list_categories", "get_intention", "health")
     found = {name: (await pipeline.command(name, user))["result"] for name in commands}
     return {**found, "health": {"modes": found["health"]["modes"], "jobs": found["health"]["last_jobs"]}}

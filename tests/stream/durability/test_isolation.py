@@ -42,7 +42,6 @@ OTHERS = 80
 
 @asynccontextmanager
 async def embedded_index_pipeline(directory: Path) -> AsyncIterator[InMemoryPipeline]:
-    """Yield a pipeline over the embedded vector index."""
     directory.mkdir()
     index = PartitionedIndex(directory / "vectors")
     try:

@@ -41,7 +41,6 @@ async def stored_turns(directory: Path) -> InMemoryPipeline:
 
 
 async def stored_vectors(directory: Path) -> InMemoryPipeline:
-    """Return a pipeline with all records processed."""
     pipeline = await stored_turns(directory)
     await finished(pipeline, TURNS)
     return pipeline

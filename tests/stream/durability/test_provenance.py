@@ -153,7 +153,6 @@ def _varying(memory: Memory) -> dict[str, set[str]]:
 
 
 def differences(first: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
-    """Describe the differences of records."""
     found = [f"{memory_id} is there once only" for memory_id in first.keys() ^ other.keys()]
     for memory_id in first.keys() & other.keys():
         was, now = first[memory_id], other[memory_id]

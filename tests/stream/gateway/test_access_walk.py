@@ -46,13 +46,11 @@ def expected(needs: Needs, caller: str | None) -> int:
 
 
 def may(needs: Needs, caller: str) -> bool:
-    """True if a caller may do it for u1."""
     of_their_own = {("reader", "read"), ("writer", "write"), ("operator", "operate")}
     return needs == "any" or (caller == "owner" and needs != "operate") or (caller, needs) in of_their_own
 
 
 async def visited(gateway: GuardedGateway, route: str, visit: Visit, caller: str | None, ids: dict[str, str]) -> int:
-    """Make the request of a visit and return its status."""
     method, path = route.split(" ")
     path = path.format(user_id="u1", name=NAMES.get(route, "hosting"), **ids)
     if path.endswith("/events"):

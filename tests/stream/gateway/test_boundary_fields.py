@@ -69,7 +69,6 @@ async def running(
 
 
 async def stored(gateway: GuardedGateway, path: str, text: str, key: str | None = None, **more: Any) -> Json:
-    """Store a turn and return the answer."""
     turn = {"conversation_id": "c1", "role": "user", "content": text, **more}
     answer = await gateway.ask("POST", f"{path}/turns", key, json=turn)
     assert answer.status_code == 201, answer.text

@@ -45,20 +45,17 @@ class NotingWire(FakeWire):
         self.headers: list[dict[str, str]] = []
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        """Take a record."""
         self.headers.append(carried_headers())
         return await super().write(topic, value, principal=principal, timeout=timeout)
 
 
 @pytest.fixture
 def spans() -> Any:
-    """The spans of a process with an SDK."""
     with recorded_spans() as exporter:
         yield exporter
 
 
 def named(exporter: InMemorySpanExporter, name: str) -> Any:
-    """Return the only span of a name."""
     [span] = [span for span in exporter.get_finished_spans() if span.name == name]
     return span
 

@@ -42,7 +42,6 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def used(pipeline: InMemoryPipeline) -> InMemoryPipeline:
-    """A pipeline with two users."""
     for user in ("u1", "u2"):
         await pipeline.remember("The kettle is blue.", user=user)
     await pipeline.topics.settled()

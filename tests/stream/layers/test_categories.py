@@ -48,12 +48,10 @@ def texts(items: list[dict[str, Any]]) -> set[str]:
 
 
 def stored_text(pipeline: InMemoryPipeline) -> str:
-    """Return the stored categories of the scope as text."""
     return "".join(pipeline.categories.get(partition, SCOPE).model_dump_json() for partition in range(4))
 
 
 def stored_projects(pipeline: InMemoryPipeline, user: str) -> list[str]:
-    """Return the projects of a user that have stored categories."""
     every = [pipeline.categories.scopes(partition, user) for partition in range(4)]
     return sorted(scope["project_id"] for each in every for scope in each)
 

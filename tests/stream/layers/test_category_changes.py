@@ -43,7 +43,6 @@ async def filed(pipeline: InMemoryPipeline, **where: Any) -> dict[str, set[str]]
 
 
 def assigned_names(pipeline: InMemoryPipeline) -> set[str]:
-    """Return the categories that records name."""
     return {category.name for memory in pipeline.memories.all() if memory.item for category in memory.item.categories}
 
 

@@ -33,7 +33,6 @@ async def upload(
 
 
 def naming(sha256: str, turn_id: str, user: str = "u1", **fields: object) -> Json:
-    """Return a turn that names bytes."""
     resource = {"uri": f"file:{sha256}", "media_type": "text/plain", "name": "house.txt"}
     said = {"content": f"Here is file {turn_id}.", "resources": [resource], **fields}
     return turn_message("", turn_id, user) | said

@@ -48,7 +48,6 @@ def embedded_events(pipeline: InMemoryPipeline) -> int:
 
 
 async def vectors_of(pipeline: InMemoryPipeline, memory: Memory) -> list[str]:
-    """Return the collections that have a vector of a memory."""
     spaces = (await pipeline.index.spaces()).values()
     return [space.embedder for space in spaces if await pipeline.vectors_in("code", space, [memory.memory_id])]
 
@@ -189,7 +188,6 @@ async def test_edit_leaves_no_vector_of_the_replaced_text(pipeline: InMemoryPipe
 
 
 async def hashes_of(pipeline: InMemoryPipeline, memory: Memory) -> set[str]:
-    """Return the content hashes of all vectors of a memory."""
     points = [collection.points.get(memory.memory_id) for collection in pipeline.index.collections.values()]
     return {point.content_hash for point in points if point is not None}
 

@@ -106,7 +106,6 @@ class SlowLog:
     meanwhile: list[str] = field(default_factory=list)
 
     async def end(self, partition: int) -> int:
-        """Return the end before the new turns."""
         ended = sum(record.partition == partition for record in self.pipeline.topics.records(self.pipeline.names.turns))
         while self.meanwhile:
             text = self.meanwhile.pop()
@@ -118,7 +117,6 @@ class SlowLog:
         return await self.end(partition)
 
     def is_assigned(self, partition: int) -> bool:
-        """Return True."""
         return True
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:

@@ -21,7 +21,6 @@ PORT = "The relay of the harbour listens on port 4711."
 
 
 def contents(reply: Json) -> list[str]:
-    """Return the texts of the memories in a context."""
     body = reply["result"]["messages"][1]["content"].partition("\n")[2]
     return [memory["content"] for memory in json.loads(body)["memories"]]
 

@@ -53,7 +53,6 @@ def drawn_arrows(text: str) -> set[Arrow]:
 
 
 def drawn_nodes(side: str) -> list[str]:
-    """Return the node ids on one side of an arrow."""
     return [re.split(r"[\[({>]|:::", node)[0].strip() for node in side.split("&")]
 
 

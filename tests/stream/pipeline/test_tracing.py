@@ -47,7 +47,6 @@ async def remember(pipeline: InMemoryPipeline, *headers: tuple[str, bytes | None
 
 
 def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
-    """Return the last span of each name."""
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
@@ -125,7 +124,6 @@ async def test_events_of_a_plain_record_have_no_headers(pipeline: InMemoryPipeli
 
 
 def reports_in(record: Record) -> list[dict[str, Any]]:
-    """Return the reports of a record of written vectors."""
     report = json.loads(record.value or b"")
     return [report, *report.get("also", ())]
 

@@ -1,5 +1,3 @@
-"""Every record on a public topic conforms to the published schema."""
-
 import asyncio
 import json
 from pathlib import Path
@@ -18,8 +16,6 @@ Json = dict[str, Any]
 
 
 class Documented:
-    """The message schemas of a document."""
-
     def __init__(self, document: Json) -> None:
         self._components = document["components"]
         self._messages: Json = document["components"]["messages"]
@@ -81,7 +77,6 @@ async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]
 
 
 def full_turn(text: str, number: int) -> Json:
-    """Return a turn with all optional fields."""
     return {
         "schema": "turn.v1",
         "turn_id": f"t-{number}",

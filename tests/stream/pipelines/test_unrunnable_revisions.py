@@ -34,7 +34,6 @@ async def said(pipeline: InMemoryPipeline, text: str, turn_id: str = "t1") -> Js
 
 
 def with_settings(world: InMemoryPipeline, **changes: Any) -> InMemoryPipeline:
-    """Restart with other settings."""
     world.settings = world.settings.model_copy(update=changes)
     return world
 
@@ -199,7 +198,6 @@ TAKEN_AWAY = {
 
 
 async def with_revisions(world: InMemoryPipeline, *topologies: Topology) -> InMemoryPipeline:
-    """Write the revisions from 1 on."""
     for number, topology in enumerate(topologies, 1):
         await world.pipeline_log.write(revision(number, topology, world))
     return world
@@ -358,7 +356,6 @@ class TurnsSoFar:
     pipeline: InMemoryPipeline
 
     async def end(self, partition: int) -> int:
-        """Return the number of turns of a partition."""
         turns = self.pipeline.topics.records(self.pipeline.names.turns)
         return sum(turn.partition == partition for turn in turns)
 
@@ -371,7 +368,6 @@ class TurnsSoFar:
         return True
 
     async def is_delivered(self, _partition: int, end: int, applied: int) -> bool:
-        """True if all turns are applied."""
         return end <= applied
 
 

@@ -107,7 +107,6 @@ async def test_kills_between_all_steps_lose_nothing() -> None:
 
 
 def check_archived(harness: ArchivingHarness, current: list[Record], partition: int, offset: int) -> None:
-    """Check that what is deleted is in the archive."""
     have = set(map(said, archived(harness).values()))
     gone = [record for record in current if record.partition == partition and record.offset < offset]
     assert have >= set(map(said, gone))

@@ -41,8 +41,6 @@ class BusyWords:
 
 
 class ErasingHarness:
-    """An erasure with its parts."""
-
     def __init__(self, directory: Path, busy: int = 0) -> None:
         self.publisher, self.meters = FakePublisher(), Meters()
         self.databases = PartitionDatabases(directory)

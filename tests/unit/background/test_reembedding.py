@@ -28,7 +28,6 @@ class ReembeddingHarness(WorkerHarness):
         )
 
     async def requested_texts(self) -> list[str]:
-        """Return the texts whose vectors are requested."""
         texts = {memory.memory_id: memory.text for memory in self.memories.all()}
         requested, restored = await self.reconciled()
         return sorted(texts[memory_id] for memory_id in (*requested, *restored))

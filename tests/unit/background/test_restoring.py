@@ -59,8 +59,6 @@ class RestoringHarness(WorkerHarness):
         return memories
 
     async def restore(self, memories: Sequence[Memory]) -> int:
-        """Restore the vectors of these records."""
-
         async def each() -> AsyncIterator[Memory]:
             for memory in memories:
                 yield memory
@@ -68,7 +66,6 @@ class RestoringHarness(WorkerHarness):
         return await RestoreVectors(self.embed, HERE, self.ctx).run(each())
 
     async def stored_hashes(self, memories: Sequence[Memory]) -> list[str | None]:
-        """Return the content hash in the index of each."""
         found = await self.index.hashes(self.space("general", "general"), [memory.memory_id for memory in memories])
         return [found.get(memory.memory_id) for memory in memories]
 

@@ -1,5 +1,3 @@
-"""The rows of the table of floods."""
-
 import asyncio
 
 import pytest

@@ -23,11 +23,9 @@ class Encoded:
         return self
 
     def build_request_header(self, **_: object) -> "Encoded":
-        """Return something to encode."""
         return self
 
     def encode(self) -> bytes:
-        """Return some bytes."""
         return b"request"
 
 

@@ -1,5 +1,3 @@
-"""Merging the answers of several users."""
-
 import pytest
 from modestream_client.answers import Answer, Notice, merge_answers, merge_by_rank
 from modestream_client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable

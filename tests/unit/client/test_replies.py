@@ -1,5 +1,3 @@
-"""Correlation of replies with requests."""
-
 import asyncio
 
 import pytest

@@ -61,8 +61,6 @@ class Connected:
 
 
 class Client:
-    """A client of aiokafka with one connection."""
-
     def __init__(self, connection: Connected) -> None:
         self._conns = {0: connection}
 

@@ -102,7 +102,6 @@ def nodes(query: promql_parser.Expr, kind: type[Any]) -> list[Any]:
 
 
 def labels_of(query: promql_parser.Expr) -> set[str]:
-    """The labels that all series of a query have."""
     selectors = nodes(query, promql_parser.VectorSelector)
     return set.intersection(*(served()[selector.name] for selector in selectors)) | OF_A_TARGET
 
@@ -147,7 +146,6 @@ def test_alert_says_how_urgent_it_is_and_names_its_labels(alert: dict[str, Any])
 
 
 def grouped(query: str) -> set[str]:
-    """The labels by which a query aggregates."""
     found = nodes(parsed(query), promql_parser.AggregateExpr)
     return {label for operation in found if operation.modifier is not None for label in operation.modifier.labels}
 

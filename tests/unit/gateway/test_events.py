@@ -110,14 +110,14 @@ async def test_a_listener_gets_the_events_of_its_user_alone() -> None:
 
 
 async def test_a_listener_resumes_on_another_gateway() -> None:
-    first, other = feed_at(), feed_at()
-    stream = first.listen("u1", PARTITION, None)
+    left, right = feed_at(), feed_at()
+    stream = left.listen("u1", PARTITION, None)
     await take(stream, 1)
-    for feed in (first, other):
+    for feed in (left, right):
         tell(feed, 0, "m1")
         tell(feed, 1, "m2")
     [first] = await take(stream, 1)
-    assert ids(await take(other.listen("u1", PARTITION, first.id), 2)) == ["opened", "m2"]
+    assert ids(await take(right.listen("u1", PARTITION, first.id), 2)) == ["opened", "m2"]
 
 
 async def test_what_is_gone_is_a_reset() -> None:

@@ -36,7 +36,6 @@ def reports(wire: FakeWire) -> list[Json]:
 
 
 async def ended(wire: FakeWire) -> Json:
-    """Return the report of the end of an import."""
     async with asyncio.timeout(30):
         while not (ends := [report for report in reports(wire) if "result" in report or "error" in report]):
             await asyncio.sleep(0.02)

@@ -35,7 +35,6 @@ class Provider:
         self.rotate("first")
 
     def rotate(self, key_id: str) -> None:
-        """Sign with a new key from now on."""
         self.key_id, self.key = key_id, rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def token(self, algorithm: str = "RS256", key: Any = None, kid: str | None = None, **changes: Any) -> str:

@@ -1,5 +1,3 @@
-"""What a gateway says at its start."""
-
 import logging
 import os
 import socket

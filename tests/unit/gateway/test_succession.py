@@ -118,7 +118,6 @@ class Deployments:
         self.wires: dict[str, NamedWire] = {}
 
     def connect(self, settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaBackend]:
-        """Return what a wire connects to."""
         prefix = settings.topic_prefix
         self.records[prefix] = self.records.get(prefix) or KnownRecord()
         self.wires[prefix] = NamedWire(prefix)

@@ -1,12 +1,8 @@
-"""Stall detection."""
-
 from streams.observability.http_server import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, STUCK_TIMEOUT_S, StallDetector
 from streams.observability.metrics import AWAY_AFTER_S, AWAY_WINDOW_S, Meters
 
 
 class Worker:
-    """The numbers and the clock of a worker."""
-
     def __init__(self) -> None:
         self.seconds = 1000.0
         self.work = 0.0

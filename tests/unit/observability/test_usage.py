@@ -1,5 +1,3 @@
-"""Usage of modes."""
-
 import pytest
 from prometheus_client import CollectorRegistry
 

@@ -1,5 +1,3 @@
-"""The bytes of files in backups."""
-
 import hashlib
 import io
 from pathlib import Path

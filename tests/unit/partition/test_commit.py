@@ -67,11 +67,9 @@ class CommitHarness:
         return writing.finish(sent)
 
     def start_commit(self, *partitions: int) -> "asyncio.Task[None]":
-        """Commit in a task of its own."""
         return asyncio.create_task(self.commits.commit(partitions or (HERE,)))
 
     def keys(self, changelog: str = MEMORIES) -> list[str]:
-        """Return the keys in a changelog."""
         return [key.decode() for topic, key, _ in self.log if topic == changelog]
 
     def durable(self, changelog: str = MEMORIES, partition: int = HERE) -> list[str]:

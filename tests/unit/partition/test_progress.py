@@ -1,12 +1,9 @@
-"""Applied offsets and waits for them."""
-
 import asyncio
 
 from streams.partition.progress import AppliedOffsets
 
 
 async def waiting(progress: AppliedOffsets, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:
-    """Start a waiter."""
     task = asyncio.create_task(progress.reached(partition, offset, within))
     await asyncio.sleep(0)
     return task

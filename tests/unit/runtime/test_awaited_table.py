@@ -23,11 +23,9 @@ class Commits:
         self.committed: list[set[int]] = []
 
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
-        """Note a row."""
         self.rows.append((partition, changelog, key, value))
 
     async def commit(self, partitions: Collection[int], *, is_hurried: bool = False) -> None:
-        """Note a commit."""
         self.committed.append(set(partitions))
 
 

@@ -9,8 +9,6 @@ FOREVER = 3600.0
 
 
 class BurstRecorder:
-    """Records bursts."""
-
     def __init__(self) -> None:
         self.bursts: list[list[int]] = []
         self.handed_over = asyncio.Event()

@@ -82,7 +82,6 @@ class Keeper:
         return PartitionLocks(self._directory / "run")
 
     async def keep(self, partitions: Sequence[int], due: Sequence[int] = (), served: Sequence[int] = ()) -> None:
-        """Assign copies."""
         assignment = self.app.assignor._assignment
         assignment.standbys = {"copies": list(partitions), "copies-due": list(due)}
         assignment.actives = {CHANGELOG: list(served)}
@@ -105,17 +104,14 @@ class Keeper:
 
     @property
     def rows(self) -> dict[bytes, bytes]:
-        """The rows in the database."""
         return dict(self.table.scan(0))
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait."""
         async with asyncio.timeout(10):
             while not condition():
                 await asyncio.sleep(0.002)
 
     async def stop(self) -> None:
-        """End."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running

@@ -18,7 +18,6 @@ class Consumer:
         self.acked: list[int] = []
 
     def ack(self, message: Any) -> bool:
-        """Record an offset."""
         self.acked.append(message.offset)
         return True
 

@@ -32,7 +32,6 @@ class Broker:
         self.membership.watch(SimpleNamespace(_coordinator=self.coordinator))
 
     async def send(self, request: Any, code: int, of_instance: int = 0) -> Any:
-        """Send a request as aiokafka does."""
         self.code, self.of_instance = code, of_instance
         return await self.coordinator._send_req(request)
 

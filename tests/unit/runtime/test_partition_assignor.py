@@ -57,7 +57,6 @@ class Group:
             self.members[name].on_assignment(assigned)
 
     def served(self, name: str) -> set[int]:
-        """Return the partitions that a worker serves."""
         return {tp.partition for tp in self.members[name].assigned_actives()}
 
 

@@ -15,7 +15,6 @@ GRANTS: dict[str, list[dict[str, Any]]] = {"ana": [{"user_id": "ana", "may": ["r
 
 
 def grants_of(principal: str) -> Iterable[dict[str, Any]]:
-    """Return the grants of a directory of the deployment."""
     return GRANTS.get(principal, ())
 
 

@@ -81,8 +81,6 @@ def test_too_many_are_refused_at_once(filters: Any, path: str) -> None:
 
 
 class FilteredCommand(BaseModel, extra="ignore", strict=True):
-    """Arguments with filters."""
-
     filters: GivenFilters = None
 
 

@@ -79,7 +79,6 @@ def test_texts_go_from_answers_that_are_there_and_from_those_to_come(*, is_runni
 
 
 def reported(number: int, answer: bytes) -> StoredJob:
-    """An import that has ended."""
     return StoredJob(job_id=f"import-{number:032x}", project=None, at_ms=number, progress={"read": 1}).answered(answer)
 
 

@@ -1,5 +1,3 @@
-"""Memories with their scores in columns."""
-
 import numpy as np
 
 from schemas.models.vectors import Nearest, ScoredPassages

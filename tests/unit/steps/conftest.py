@@ -12,13 +12,11 @@ from tests.harnesses.requests import CHANNELS, COMMANDS, TURNS, RequestHarness
 
 @pytest.fixture(params=CHANNELS)
 def harness(request: pytest.FixtureRequest) -> RequestHarness:
-    """A harness for each kind of channel."""
     return RequestHarness(CHANNELS[request.param])
 
 
 @pytest.fixture
 def turns() -> RequestHarness:
-    """A harness for the channel of turns."""
     return RequestHarness(TURNS)
 
 

@@ -38,7 +38,6 @@ def asking(user: str = "ana", **fields: Any) -> ListRequest:
 
 
 async def answer_all(lists: CountedLists, requests: list[ListRequest]) -> None:
-    """Answer these requests concurrently."""
     agent = cast("List", lists)
     unused = cast("Any", None)
     own_writes = OwnWrites(AppliedOffsets(), FakeClock(), Foreground())

@@ -46,7 +46,6 @@ class Step:
         )
 
     async def begin(self, event: Learned | bytes) -> Awaitable[int]:
-        """Begin a record."""
         value = event if isinstance(event, bytes) else event.model_dump_json(by_alias=True).encode()
         return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"u1", value, ()))
 

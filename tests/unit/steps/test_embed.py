@@ -26,7 +26,6 @@ class EmbedSteps(WorkerHarness):
 
 
 def remembered(memory: Memory, offset: int = 0) -> Record:
-    """Return the record of a remembered memory."""
     return event_record(Remembered(memory=memory), TOPICS.remembered, offset)
 
 

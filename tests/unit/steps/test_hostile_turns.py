@@ -24,8 +24,6 @@ REPLY = ("reply_to", b"memory.replies")
 
 
 class TurnSteps(WorkerHarness):
-    """The steps for turns and for their vectors."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.turns = self.turns_step()

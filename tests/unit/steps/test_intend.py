@@ -27,8 +27,6 @@ GOAL = learned("We want to ship the beta.", 1, "goal")
 
 
 class Step:
-    """The step over fakes."""
-
     def __init__(self, directory: Path) -> None:
         self.words = SqliteLexicalIndex(directory)
         self.table, self.publisher, memories = FakeIntentions(), FakePublisher(), FakeMemories()
@@ -42,11 +40,9 @@ class Step:
         )
 
     async def begin(self, value: bytes) -> Awaitable[int]:
-        """Begin a record."""
         return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"ana", value, ()))
 
     def goals(self) -> list[str]:
-        """Return the open goals."""
         return [entry.text for entry in self.intend.get(GOAL.scope).open_entries("goals")]
 
 

@@ -27,7 +27,6 @@ class LargeTurns(WorkerHarness):
         self.turns = self.turns_step()
 
     def written(self) -> int:
-        """Count the records."""
         return sum(1 for _ in self.memories.all())
 
     async def passes(self, content: dict[str, object]) -> list[int]:

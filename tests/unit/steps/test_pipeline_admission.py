@@ -1,5 +1,3 @@
-"""Expired and unauthorised requests."""
-
 import threading
 from dataclasses import replace
 from typing import Annotated

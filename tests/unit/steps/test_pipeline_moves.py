@@ -43,14 +43,12 @@ async def test_record_that_would_not_fit_once_moved_is_refused(harness: RequestH
 
 
 def arrived(out: Outgoing) -> Record:
-    """Return a moved record at its destination."""
     assert out.partition is not None
     assert out.timestamp_ms is not None
     return Record(out.topic, out.partition, 77, out.timestamp_ms, out.key, out.value, out.headers)
 
 
 async def moved_by(harness: RequestHarness, **changes: Any) -> Record:
-    """Return a record of this channel after its move."""
     wrong = (partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS
     await harness.process(harness.valid(key=b"as it was", partition=wrong, offset=9, **changes))
     return arrived(harness.publisher.sent.pop())

@@ -19,7 +19,6 @@ class RecordedLookups:
         self.asked: list[str] = []
 
     async def __call__(self, event: Embedded, partition: int) -> bool:
-        """Record the memory and answer."""
         self.asked.append(event.memory_id)
         return self.is_there
 
@@ -31,7 +30,6 @@ async def report_of(worker: RememberSteps, memory: Memory, **fields: Any) -> Emb
 
 
 async def process_reports(worker: RememberSteps, lookups: RecordedLookups, *events: Embedded) -> None:
-    """Process reports of vectors."""
     step = CommittingStep(worker.events_step(lookups), worker.ctx.commit)
     await run_step(step, *(event_record(event, TOPICS.embedded, offset) for offset, event in enumerate(events)))
 

@@ -43,7 +43,6 @@ async def report_of(worker: RememberSteps, memory: Memory, **fields: Any) -> Rep
 
 
 def reporter(worker: RememberSteps, remember: Any = None) -> ReportEmbedded:
-    """Return the reporter of a worker."""
     agent = remember or worker.remember
     return ReportEmbedded(
         lambda _: agent, worker.ctx.commit, worker.publisher, TOPICS, worker.meters, worker.ctx.recent
@@ -64,7 +63,6 @@ def reader(worker: RememberSteps, recent: RecentEvents) -> RememberEvents:
 
 
 def published(worker: RememberSteps) -> list[Record]:
-    """Return the published reports as they are read."""
     sent = worker.publisher.to(TOPICS.embedded)
     return [record(out.value, topic=TOPICS.embedded, offset=place) for place, out in enumerate(sent)]
 

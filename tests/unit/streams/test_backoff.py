@@ -1,5 +1,3 @@
-"""Retries of unavailable dependencies."""
-
 import pytest
 
 from schemas.failures import Rejected, Unavailable

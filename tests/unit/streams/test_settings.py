@@ -1,5 +1,3 @@
-"""Settings from the environment."""
-
 import json
 from pathlib import Path
 

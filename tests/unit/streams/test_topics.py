@@ -1,5 +1,3 @@
-"""Names and settings of topics."""
-
 from pathlib import Path
 
 import pytest

@@ -71,7 +71,6 @@ def test_forgotten_record_has_no_excerpt(table: MemoryTable) -> None:
 
 
 def rows_of(*memories: Memory) -> dict[bytes, bytes | None]:
-    """Return the rows of a changelog."""
     return {memory.memory_id.encode(): memory.model_dump_json().encode() for memory in memories}
 
 

@@ -1,5 +1,3 @@
-"""The cache of parsed values."""
-
 from streams.tables.json_table import ParsedValueCache
 
 

@@ -1,5 +1,3 @@
-"""One child process."""
-
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,5 +1,3 @@
-"""Rotation and tail of the logs of children."""
-
 import asyncio
 from pathlib import Path
 

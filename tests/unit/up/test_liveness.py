@@ -1,5 +1,3 @@
-"""The liveness probe of the worker."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Dead letters."""
-
 from datetime import UTC, datetime
 
 from schemas.failures import Rejected

@@ -1,5 +1,3 @@
-"""Murmur2 partitioning."""
-
 import pytest
 from aiokafka.partitioner import murmur2 as aiokafka_murmur2
 from hypothesis import given

@@ -22,7 +22,6 @@ RECORDS = some.builds(
 
 
 def read(out: Outgoing, offset: int = 7) -> Record:
-    """Return the record as a consumer reads it."""
     assert out.partition is not None
     assert out.timestamp_ms is not None
     return Record(out.topic, out.partition, offset, out.timestamp_ms, out.key, out.value, out.headers)

@@ -1,5 +1,3 @@
-"""Reply headers in three dialects."""
-
 import pytest
 
 from schemas.failures import Rejected

@@ -17,8 +17,6 @@ from tests.worlds.live.secured_listener import SecuredBroker, SecuredListener, c
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """A running broker."""
-
     bootstrap: str
     """`127.0.0.1:PORT`."""
 

@@ -59,7 +59,6 @@ class Declarations:
 
     @property
     def living(self) -> list[KnownMode]:
-        """The declared modes."""
         return [mode for mode in dict.fromkeys(self.known.values()) if not mode.is_deleted]
 
     def place(self, memory_id: str) -> KnownMode | None:

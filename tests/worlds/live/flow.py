@@ -22,13 +22,10 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class FlowTurn:
-    """One published turn."""
-
     number: int
 
     @property
     def word(self) -> str:
-        """A word that only this turn has."""
         return f"crate{self.number}x"
 
     @property
@@ -96,13 +93,11 @@ class Flow:
 
 
 async def hits_of(client: MemoryClient, turn: FlowTurn, top_k: int = 10) -> list[Hit]:
-    """Return the hits with the word of a turn."""
     answer = await client.retrieve(turn.word, users=turn.user_id, top_k=top_k)
     assert "not_caught_up" not in [warning.code for warning in answer.warnings]
     return [hit for hit in answer.hits if turn.word in hit.text]
 
 
 async def all_ready(client: MemoryClient, user_id: str) -> bool:
-    """True if all memories of a user have vectors."""
     modes = (await client.command("health", user_id=user_id))["modes"]
     return all(mode["ready"] == mode["eligible"] for mode in modes.values())

@@ -25,7 +25,6 @@ class Gateway:
         self.start()
 
     def start(self) -> None:
-        """Start it, or start it again."""
         self.process = spawn("gateway", self.log, self._environment)
 
     def kill(self) -> None:

@@ -12,7 +12,6 @@ needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is no
 
 
 async def produce(deployment: Deployment, topic: str, lines: bytes, *options: str | bytes) -> None:
-    """Write each line as a record."""
     shell = await create_subprocess_exec(
         *("kcat", "-b", deployment.bootstrap, "-P", "-t", topic, *options), stdin=PIPE, stdout=DEVNULL
     )

@@ -69,7 +69,6 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        """True if the process runs."""
         return self._process.poll() is None
 
     def health(self) -> Json:

@@ -27,8 +27,6 @@ TOPICS = ("turns", "retrieve", "commands", "consolidate", "replies")
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRecord:
-    """One received record."""
-
     topic: str
     partition: int
     offset: int
@@ -121,7 +119,6 @@ class StandIn:
             )
 
     async def next(self, topic: str) -> ReceivedRecord:
-        """Return the next record of a topic and skip others."""
         while (seen := await self.arrived.get()).topic != topic:
             pass
         return seen

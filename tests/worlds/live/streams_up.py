@@ -53,7 +53,6 @@ class StreamsUp:
         return await asyncio.to_thread(self._process.wait)
 
     def kill(self) -> None:
-        """Kill all of its processes at once."""
         pids = [int(file.read_text()) for name in CHILDREN if (file := self._pid_file(name)).exists()]
         self._process.kill()
         for pid in pids:

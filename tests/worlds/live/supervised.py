@@ -56,7 +56,6 @@ class Up:
         return await asyncio.to_thread(self.process.stdout.readline)
 
     async def code(self) -> int:
-        """Wait for the exit code."""
         return await asyncio.to_thread(self.process.wait)
 
     async def end(self, order: signal.Signals = signal.SIGTERM) -> int:

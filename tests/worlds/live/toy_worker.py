@@ -19,8 +19,6 @@ BROKER = os.environ["MODESTREAM_BROKER"]
 
 
 class Live(BaseHTTPRequestHandler):
-    """The liveness page."""
-
     def do_GET(self) -> None:
         """Answer 200, or 503 if `stuck` exists."""
         self.send_response(503 if (DIRECTORY / "stuck").exists() else 200)

@@ -10,8 +10,6 @@ from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """One stored vector of a mode."""
-
     memory_id: str
     mode: str
     dim: int

@@ -1,5 +1,3 @@
-"""Fingerprints identify vector spaces."""
-
 from typing import Any
 
 import pytest

@@ -101,7 +101,6 @@ async def test_stopped_process_is_replaced_without_a_call(embedder: ProcessEmbed
 
 
 async def running(program: str, folder: Path, limits: HangLimits = QUICK) -> ProcessEmbedder:
-    """Return an embedder whose process runs this program."""
     model = LocalModel("tiny", write_tiny_model(folder / "tiny", 32, words=("red", "house")), 32, "fp32")
     template = ProcessEmbedder.start(model, folder / "run", 1)
     command = (template._command[0], "-c", program, *template._command[3:])

@@ -77,7 +77,6 @@ def pid_of(embedder: ProcessEmbedder) -> int:
 
 
 def told_pid(worker: "subprocess.Popen[bytes]") -> int:
-    """Return the process that a worker uses."""
     assert worker.stdout
     return next(int(line.split()[1]) for line in worker.stdout if line.startswith(b"pid "))
 

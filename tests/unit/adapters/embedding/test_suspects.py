@@ -34,7 +34,6 @@ class DyingProcess:
         return Nowhere(reader)
 
     def under_way(self) -> Collection[bytes]:
-        """Return the given keys."""
         return self._at
 
     def abandon(self) -> None:

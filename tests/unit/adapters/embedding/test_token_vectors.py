@@ -21,7 +21,6 @@ PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 
 
 def pieces(text: str) -> Spans:
-    """Return the spans of a text's tokens."""
     return np.array([match.span() for match in PIECE.finditer(text)], np.int32).reshape(-1, 2)
 
 

@@ -1,5 +1,3 @@
-"""Images and sound that models see and hear."""
-
 import io
 import wave
 from collections.abc import AsyncIterator

@@ -1,5 +1,3 @@
-"""Lexical indexes that are built in a process of their own."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

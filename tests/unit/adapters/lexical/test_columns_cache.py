@@ -1,5 +1,3 @@
-"""The LRU cache of columns and vocabularies."""
-
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.index.vocabulary import Vocabulary
 from streams.adapters.lexical.columns_cache import COLUMNS_BYTES, FEATURE_BYTES, MEMORY_BYTES, MemoryColumnsCache

@@ -18,7 +18,6 @@ def files_with(secret: bytes, directory: Path) -> list[str]:
 
 @pytest.fixture
 def index(tmp_path: Path) -> SqliteLexicalIndex:
-    """An index from which a memory was removed."""
     index = SqliteLexicalIndex(tmp_path)
     index.open(0)
     for number, text in enumerate(("the zebrafinch sings", "the harbour at night")):

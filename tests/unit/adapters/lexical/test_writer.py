@@ -15,7 +15,6 @@ from tests.builders.memories import made
 
 
 def halves(database: PartitionDatabase) -> tuple[PartitionWriter, LexicalReader]:
-    """The writer and the reader of an open index."""
     ensure_words(database)
     cache, keys = MemoryColumnsCache(), KeyCache(database)
     return PartitionWriter(database, cache, keys), LexicalReader(database, cache, keys)

@@ -55,7 +55,6 @@ async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
 
 
 def failed(*_: object) -> None:
-    """A disk on which every write fails."""
     raise OSError("no space left")
 
 

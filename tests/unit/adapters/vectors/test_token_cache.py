@@ -55,7 +55,6 @@ def store(tmp_path: Path) -> Iterator[CountingStore]:
 
 
 def ids(*numbers: int) -> list[str]:
-    """The ids of these memories."""
     return [memory(number) for number in numbers]
 
 

@@ -117,8 +117,6 @@ async def test_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: Pa
 
 
 class FixedAllowance(Unbounded):
-    """An allowance of a fixed number of tokens."""
-
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
 

@@ -1,5 +1,3 @@
-"""The cache of the vectors of categories."""
-
 from agents.categories.matching import MAX_BACKGROUNDS, CategoryVectors
 from tests.fakes.embedder import FakeEmbedder
 

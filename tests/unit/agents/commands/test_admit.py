@@ -68,7 +68,6 @@ def admitted(principal: str, command: str, project: str = "p1", /, **arguments: 
 
 
 def is_admitted(principal: str, command: str, project: str = "p1", /, **arguments: Any) -> bool:
-    """True if the command is admitted."""
     try:
         admitted(principal, command, project, **arguments)
     except Rejected as refused:

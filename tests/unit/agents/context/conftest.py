@@ -1,5 +1,3 @@
-"""Fixtures of the tests of contexts."""
-
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

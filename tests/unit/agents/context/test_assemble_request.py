@@ -1,5 +1,3 @@
-"""Validation of assemble requests."""
-
 import json
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Selection of memories for the sections of a context."""
-
 from dataclasses import replace
 
 import pytest

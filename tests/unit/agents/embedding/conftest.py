@@ -1,5 +1,3 @@
-"""Fixtures of the tests of embedding."""
-
 import pytest
 
 from tests.harnesses.embed import EmbedHarness

@@ -1,5 +1,3 @@
-"""Vector spaces and embedders of modes."""
-
 import pytest
 
 from agents.modes.vector_spaces import VectorSpaces

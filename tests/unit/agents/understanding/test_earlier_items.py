@@ -67,7 +67,6 @@ class ComparingHarness(ItemsHarness):
         return shown
 
     def is_superseded(self, text: str) -> bool:
-        """True if the item of this text is superseded."""
         return self.items()[text].superseded_by is not None
 
 

@@ -37,7 +37,6 @@ class ReaderHarness:
         self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier, SHIPPED)
 
     async def judge(self, query: str, turns: Sequence[Memory] = (), stability: Stability | None = None) -> Interaction:
-        """Return the interaction mode of a request."""
         fields: dict[str, Any] = {"scope": {"user_id": "ana"}, "conversation_id": "c1", "query": query}
         request = AssembleRequest.model_validate(fields | {"budget_tokens": 4000})
         return await self.reader.judge(request, turns, lambda _: stability or assume_stable())

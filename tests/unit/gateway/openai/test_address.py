@@ -422,8 +422,6 @@ async def test_a_path_that_is_none_is_told_in_openais_shape(address: OpenAiAddre
 
 
 class OddCallers:
-    """Has a defect."""
-
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         raise ZeroDivisionError
 

@@ -55,7 +55,6 @@ def store(wire: FakeWire) -> Store:
 
 
 def forms(page: str) -> dict[str, str]:
-    """Return the fields of a page by name."""
     return {name: unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', page)}
 
 

@@ -1,5 +1,3 @@
-"""Excerpts of long texts."""
-
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -34,7 +32,6 @@ def hit(number: int, *scores: float, role: str = "assistant") -> Hit:
 
 
 def shown(hits: Sequence[Hit]) -> list[int]:
-    """Return the number of passages that are shown of each hit."""
     return [len(passages) for passages in passages_to_show(hits).values()]
 
 

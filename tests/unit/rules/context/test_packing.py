@@ -1,5 +1,3 @@
-"""Packing of memories into a context."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

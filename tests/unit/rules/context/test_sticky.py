@@ -1,5 +1,3 @@
-"""Sticky memories."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Labels of memories."""
-
 import time
 
 import pytest

@@ -1,5 +1,3 @@
-"""BM25 of one boundary."""
-
 import numpy as np
 import pytest
 

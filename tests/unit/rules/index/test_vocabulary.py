@@ -1,5 +1,3 @@
-"""Query expansion by the words of a boundary."""
-
 from random import Random
 
 import numpy as np

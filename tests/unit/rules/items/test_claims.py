@@ -1,5 +1,3 @@
-"""Claims of sentences."""
-
 import pytest
 
 from agents.rules.items.claim_reading import extract_claim

@@ -1,5 +1,3 @@
-"""Items of one turn."""
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Items merged from the supports of several turns."""
-
 from itertools import permutations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Counts of turns by period."""
-
 from datetime import UTC, datetime
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Mode commands on declarations."""
-
 from typing import Any
 
 import pytest

@@ -53,7 +53,6 @@ def prompting(name: str, understand: str = "", **more: Any) -> Mode:
 
 
 def fenced(prompt: Prompt) -> dict[str, str]:
-    """The fenced texts by the names of their fences."""
     return {name: text for _, name, text in re.findall(r"<<< (\w+) (\w+)\n(.*?)\n>>> \1", prompt.user, re.DOTALL)}
 
 

@@ -1,5 +1,3 @@
-"""BM25 of turns with their neighbours and of conversations."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -34,7 +34,6 @@ def asked() -> QueryFeatures:
 
 
 def embedded(features: QueryFeatures) -> QueryFeatures:
-    """Return the features with the scores of vectors."""
     return replace(features, embedded=LIVE, dense=np.array([0.3, 0.6, 0.2]), maxsim=np.array([0.5, 0.4, 0.7]))
 
 

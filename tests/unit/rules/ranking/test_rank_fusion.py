@@ -1,5 +1,3 @@
-"""Fusion of several vector spaces by ranks."""
-
 from dataclasses import replace
 
 import numpy as np

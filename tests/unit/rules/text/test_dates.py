@@ -1,5 +1,3 @@
-"""Dates mentioned in a text."""
-
 import time
 from datetime import UTC, date, datetime
 

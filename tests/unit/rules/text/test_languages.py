@@ -1,5 +1,3 @@
-"""Language detection by stop words."""
-
 import pytest
 
 from agents.rules.text.languages import LANGUAGES, STOP_WORDS, UNKNOWN_LANGUAGE, detect_language, stems, stop_words_of

@@ -1,5 +1,3 @@
-"""Spans of sentences and chunks."""
-
 from itertools import pairwise
 
 import pytest

@@ -1,5 +1,3 @@
-"""Terms of texts and questions."""
-
 import pytest
 
 from agents.rules.text.tokenizer import (
