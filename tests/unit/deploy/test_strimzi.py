@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from streams.bootstrap.topic_settings import TopicSettings
+from streams.bootstrap.worker_topics import TopicSettings
 from streams.retention import LogRetention
 from streams.settings import Settings
 from streams.topics import changelog, topics_with_prefix
