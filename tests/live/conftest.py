@@ -13,6 +13,7 @@ from tests.builders.tiny_models import write_tiny_model
 from tests.worlds.live.broker import RunningBroker, running_broker
 from tests.worlds.live.processes import Deployment, deployed
 from tests.worlds.live.stand_in import StandIn, connected, standing_in
+from tests.worlds.live.typescript import build_client
 
 TINY = {"tiny32": 32, "tiny48": 48}
 """Embedders besides the presets, with their dimensions."""
@@ -76,3 +77,9 @@ async def service(live_broker: RunningBroker, prefix: str) -> AsyncIterator[Stan
 async def memory(live_broker: RunningBroker, service: StandIn) -> AsyncIterator[MemoryClient]:
     async with connected(live_broker, service) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def typescript_client() -> Path:
+    """The folder of the TypeScript client, built; skips where it can't be."""
+    return build_client()

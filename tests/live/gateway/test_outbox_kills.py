@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaConsumer
 
 from tests.worlds.live.gateways import gateway_on
@@ -31,8 +32,8 @@ with SyncHttpMemoryClient(url, user_id="ana", outbox=folder, timeout=2) as memor
 class Program:
     """A program that remembers, and begins again behind the last turn that it was told of."""
 
-    def __init__(self, url: str, folder: Path) -> None:
-        self._command = [sys.executable, "-c", PROGRAM, url, str(folder)]
+    def __init__(self, *command: str) -> None:
+        self._command = command
         self.said = 0
 
     async def run(self, kill_at: int = TURNS) -> None:
@@ -59,10 +60,21 @@ async def written(deployment: Deployment) -> list[str]:
     return list(ids)
 
 
-async def test_each_turn_is_written_in_order_whatever_is_killed(deployment: Deployment, tmp_path: Path) -> None:
+@pytest.fixture(params=["python", "typescript"])
+def client(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The command of a program with a client, without its arguments."""
+    if request.param == "python":
+        return sys.executable, "-c", PROGRAM
+    built: Path = request.getfixturevalue("typescript_client")
+    return "node", str(built / "dist" / "test" / "kills.js")
+
+
+async def test_each_turn_is_written_in_order_whatever_is_killed(
+    client: tuple[str, ...], deployment: Deployment, tmp_path: Path
+) -> None:
     worker = await deployment.ready()
     async with gateway_on(deployment.environment, tmp_path) as (gateway, http):
-        program = Program(str(http.base_url), tmp_path / "outbox")
+        program = Program(*client, str(http.base_url), str(tmp_path / "outbox"))
         await program.run(KILLED_AT[0])
         gateway.kill()
         await program.run(KILLED_AT[1])
