@@ -50,7 +50,7 @@ const MARGIN_MS = 1000;
 export class MemoryClient {
   /** Every route of the gateway, typed; without retries, and with errors as openapi-fetch returns them. */
   readonly api: Client<paths>;
-  /** Its state, where the client has one. */
+  /** The outbox, if the client has one. */
   readonly outbox: Outbox | undefined;
   readonly #options: MemoryClientOptions;
   readonly #timeoutMs: number;
@@ -141,7 +141,7 @@ export class MemoryClient {
     throw new MemoryError("unavailable", "the answer broke off");
   }
 
-  /** Forget for good what is selected: one of `memory_id`, `turn_id`, `conversation_id`, `project`, `user`, `filters`. */
+  /** Forget the selected memories for good: one of `memory_id`, `turn_id`, `conversation_id`, `project`, `user`, `filters`. */
   async forget(selection: Schemas["ForgetBody"], call: CallOptions = {}): Promise<Schemas["Forgotten"]> {
     const path = this.#path(call);
     const body = { ...this.#project(), ...selection };

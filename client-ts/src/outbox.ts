@@ -36,7 +36,7 @@ export class Outbox {
   readonly #ending = new AbortController();
   readonly #found: Promise<void>;
 
-  /** Opens the folder and begins to send what is there. `maxBytes` bounds the turns of each user. */
+  /** Opens the folder and begins to send waiting turns. `maxBytes` bounds the turns of each user. */
   constructor(
     readonly folder: string,
     private readonly send: Send,

@@ -30,7 +30,7 @@ async function turns(userId: string): Promise<string[]> {
   return data!.items.map((item) => `${item.role}: ${item.text}`);
 }
 
-/** What the model was sent in its last call, a line for each message. */
+/** The prompt of the model's last call, a line for each message. */
 function prompt(model: MockLanguageModelV3): string[] {
   const { prompt } = [...model.doGenerateCalls, ...model.doStreamCalls].at(-1)!;
   return prompt.map(({ role, content }) => `${role}: ${typeof content === "string" ? content : content.map((part) => "text" in part ? part.text : part.type).join()}`);

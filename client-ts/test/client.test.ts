@@ -73,7 +73,7 @@ test("a stream that is refused is an error", async () => {
   await assert.rejects(client().answerStream("").next(), { code: "invalid_value", field: "query" });
 });
 
-test("what was forgotten is not found", async () => {
+test("a forgotten turn is not found", async () => {
   const memory = client();
   await memory.remember("The key is under the third pot.", { conversation_id: "c1" });
   assert.equal((await memory.forget({ conversation_id: "c1" })).forgotten, 1);
@@ -88,7 +88,7 @@ test("modes are declared, listed, and deleted", async () => {
   assert.ok(!(await memory.listModes()).modes.some((mode) => mode.name === "code"));
 });
 
-test("an error says what is wrong, where, and what to do", async () => {
+test("an error has a code and a hint", async () => {
   const error = await client().remember("x", { mode: "no-such" }).catch((error: MemoryError) => error);
   assert.ok(error instanceof MemoryError);
   assert.equal(error.code, "unknown_mode");
@@ -103,7 +103,7 @@ test("a gateway that is away is worth another attempt", async () => {
   assert.equal(error.retryable, true);
 });
 
-test("a service that is no gateway is told from one", async () => {
+test("an answer of another service is unexpected", async () => {
   const page: typeof fetch = async () => new Response("<html>Not found</html>", { status: 404 });
   await assert.rejects(client({ fetch: page }).retrieve("x"), { code: "unexpected_answer", status: 404 });
 });

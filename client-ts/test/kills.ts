@@ -1,4 +1,4 @@
-/** `node kills.js URL FOLDER FIRST TURNS`: remember turns, print the number of each; at the end send what waits. */
+/** `node kills.js URL FOLDER FIRST TURNS`: remember turns, print the number of each, and finally send those that wait. */
 import { MemoryClient } from "../src/index.js";
 
 const [url, outbox, first, turns] = process.argv.slice(2) as [string, string, string, string];

@@ -8,7 +8,7 @@ import { MemoryError, Outbox, type StoredTurn, type Turn } from "../src/index.js
 const turn = (number: number): Turn => ({ conversation_id: "c1", role: "user", turn_id: `t-${number}`, content: `Crate ${number}.` });
 const folder = () => mkdtemp(join(tmpdir(), "outbox-"));
 
-/** A service that answers as `fail` says, and notes what it has stored. */
+/** A service that answers as `fail` says, and notes the stored turns. */
 class Service {
   fail: MemoryError | undefined;
   readonly stored: string[] = [];
@@ -100,13 +100,13 @@ test("an outbox without room refuses a turn", async () => {
   await box.close();
 });
 
-test("what was sent makes room", async () => {
+test("sent turns make room", async () => {
   const box = new Outbox(await folder(), new Service().send, 150);
   for (let number = 0; number < 5; number++) assert.ok(await box.remember("ana", turn(number), 5000));
   await box.close();
 });
 
-test("only the owner can read what waits", async () => {
+test("only the owner can read waiting turns", async () => {
   const path = await folder();
   const service = new Service();
   service.fail = away();
