@@ -135,7 +135,7 @@ test("a call names its user", async () => {
 test("no call fails because of memory", async () => {
   const errors: unknown[] = [];
   const away = new MemoryClient("http://127.0.0.1:9", { userId: "u", timeoutMs: 100 });
-  const middleware = modestreamMemory(away, { waitMs: 300 }, (error) => errors.push(error));
+  const middleware = modestreamMemory(away, { waitMs: 5000 }, (error) => errors.push(error));
   const model = wrapLanguageModel({ model: new MockLanguageModelV3({ doGenerate: said("To fly.io.") }), middleware });
   assert.equal((await generateText({ model, prompt: "Where do we deploy?" })).text, "To fly.io.");
   assert.equal(errors.length, 3);
