@@ -3,102 +3,17 @@
 import asyncio
 import json
 import os
-import re
-import shutil
-import signal
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
-from streams.up.layout import free_port
 from tests.fakes.provider import EVENTS, LAST, FakeProvider, completion, event
-
-ROOT = Path(__file__).parents[2]
-UV = Path(sys.executable).parent / "uv"
-OURS = ("MODESTREAM_", "PYTHON", "VIRTUAL_ENV", "TEST_", "OPENAI_", "MAKE", "XDG_")
-READY_WITHIN_S = 400
-"""Packages are installed, and Kafka is fetched into the empty home."""
-
-
-@dataclass(frozen=True)
-class Wheels:
-    server: Path
-    client: Path
-
-
-@dataclass(frozen=True)
-class Service:
-    """A running `modestream up`."""
-
-    program: Path
-    home: Path
-    url: str
-    broker: str
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return modestream(self.program, self.home, *arguments, MODESTREAM_BROKER=f"kafka://{self.broker}")
-
-    def search(self, user: str, query: str) -> list[dict[str, Any]]:
-        reply = httpx.post(f"{self.url}/v1/users/{user}/memories/search", json={"query": query}, timeout=30)
-        hits: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
-        return hits
-
-
-def alone(home: Path, **more: str) -> dict[str, str]:
-    """The variables of a newcomer: the machine's own, such as proxies and certificates, and none of this project's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    return {**kept, "HOME": str(home), **more}
-
-
-def modestream(program: Path, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command, env = [str(program), *arguments], alone(home, **more)
-    return subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, timeout=60, check=False)
-
-
-def environment(folder: Path, *packages: str) -> Path:
-    """Install packages into an empty environment, in the versions of the lock; return its folder of programs."""
-    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-    python = folder / "bin" / "python"
-    lock = ROOT / "requirements.lock"
-    options = ["--quiet", "--no-config", "--python", str(python), "--constraint", str(lock)]
-    subprocess.run([UV, "pip", "install", *options, *packages], check=True)
-    return folder / "bin"
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    folder = tmp_path_factory.mktemp("wheels")
-    command = ["make", "dist", f"DIST={folder}"]
-    subprocess.run(command, cwd=ROOT, env=alone(Path.home()), check=True, capture_output=True)
-    [server], [client] = folder.glob("modestream-*.whl"), folder.glob("modestream_client-*.whl")
-    return Wheels(server, client)
-
-
-@pytest.fixture(scope="module")
-def service(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    home = tmp_path_factory.mktemp("home")
-    program = environment(tmp_path_factory.mktemp("server"), f"{wheels.server}[broker]") / "modestream"
-    # A folder of the newcomer's own with a name of ours.
-    (home / "agents").mkdir()
-    (home / "agents" / "__init__.py").write_text("raise RuntimeError('the folder of the program that was not meant')")
-    command = [str(program), "up", "--data-dir", "data", "--port", str(free_port()), "--http-port", "0"]
-    with subprocess.Popen(command, cwd=home, env=alone(home), stdout=subprocess.PIPE, text=True) as up:
-        assert up.stdout is not None
-        try:
-            match = re.search(r"^ready bootstrap=(\S+) http=(\S+)", up.stdout.readline())
-            assert match
-            yield Service(program, home, match[2], match[1])
-        finally:
-            up.send_signal(signal.SIGTERM)
-    shutil.rmtree(home)
+from tests.wheels.installed import READY_WITHIN_S, ROOT, Service, Wheels, alone, environment, modestream
 
 
 @pytest.mark.timeout(READY_WITHIN_S)
