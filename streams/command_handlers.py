@@ -14,7 +14,8 @@ def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -
     """Return the handlers of commands by their names. Raises KeyError for a command that no agent handles."""
     handling = (
         agents.commands, agents.categorize, agents.intend, agents.suggest_modes, agents.suggest_categories,
-        agents.show_job, agents.show_runs, agents.show_contexts, agents.edit_pipelines,
+        agents.show_job, agents.show_runs, agents.show_contexts, agents.show_files,
+        agents.edit_pipelines,
     )  # fmt: skip
     methods = {name: getattr(agent, name) for agent in handling for name in COMMANDS if hasattr(agent, name)}
     clear = (agents.intend.before_forgetting, agents.categorize.before_forgetting)

@@ -8,6 +8,7 @@ from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
+from agents.commands.show_files import ShowFiles
 from agents.consolidation.consolidate import Consolidate
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
@@ -56,6 +57,7 @@ class PartitionAgents:
     show_job: ShowJob
     show_runs: ShowRuns
     show_contexts: ShowContexts
+    show_files: ShowFiles
 
     @property
     def retrieval(self) -> RetrievalAgents:

@@ -12,7 +12,6 @@ from modestream_client.arguments import (
     DeclareMode,
     DeleteMode,
     Forget,
-    GetFile,
     GetMemory,
     RenameMode,
     RunJob,
@@ -26,8 +25,7 @@ from modestream_client.arguments import (
 from agents.ports.clock import Clock
 from agents.ports.commands import BeforeForgetting, CommandResult, ResultBody, parse_arguments
 from agents.ports.models import Embedders
-from agents.ports.stores import Files, Memories, ModeWriter
-from agents.rules.memory.resources import find_resource
+from agents.ports.stores import Memories, ModeWriter
 from agents.rules.memory.visibility import build_memory_view, build_mode_view
 from agents.rules.modes.declaring import (
     declare_mode,
@@ -42,7 +40,6 @@ from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
 from schemas.messages.commands import Command
 from schemas.moments import iso
-from schemas.state.files import upload_uri
 from schemas.state.memories import Memory, derive_memory_id
 from schemas.state.modes import Mode, ModeDeclarations
 
@@ -68,7 +65,6 @@ class HandleCommands:
         embedders: Embedders,
         health: HealthCheck,
         clock: Clock,
-        files: Files,
         former_serves: Callable[[str, Mode], bool] = lambda _boundary, _mode: False,
     ) -> None:
         """`partition` is part of job ids; `former_serves` says whether a boundary's mode has not all vectors yet."""
@@ -79,7 +75,6 @@ class HandleCommands:
         self._embedders = embedders
         self._health = health
         self._clock = clock
-        self._files = files
 
     async def declare_mode(self, command: Command, offset: int) -> CommandResult:
         """Declare or update a mode; another embedder or visibility leaves a change of its memories.
@@ -189,17 +184,6 @@ class HandleCommands:
         if memory is None or not is_shown:
             raise _no_memory("memory_id")
         return CommandResult(build_memory_view(memory))
-
-    async def get_file(self, command: Command, _offset: int) -> CommandResult:
-        """Return what is known of a file that a memory of the user has, in a project that the sender may read."""
-        sha256, permitted = parse_arguments(GetFile, command).sha256, command.permitted_projects
-        for memory_id in self._files.holders(command.scope.boundary, sha256).memories:
-            memory = self._memories.get(memory_id)
-            resource = find_resource(memory, upload_uri(sha256))
-            is_permitted = permitted is None or (memory is not None and memory.scope["project_id"] in permitted)
-            if resource is not None and is_permitted:
-                return CommandResult(resource.model_dump(mode="json"))
-        raise Rejected("not_found", "no memory of this user has that file", "arguments.sha256")
 
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
         """Leave a change that forgets; `before` clears the derived data of a whole project or user.

@@ -15,6 +15,7 @@ from modestream_client.vocabulary import (
     ModeDecay,
     Moment,
     PromptedStep,
+    ResourceStatus,
     Role,
     StepId,
 )
@@ -109,6 +110,35 @@ class GetFile(_Arguments):
     """The arguments of `get_file`."""
 
     sha256: str = Field(max_length=64)
+
+
+MAX_LISTED_FILES, MAX_FILE_PARTS = 200, 200
+
+
+class ListFiles(_Arguments):
+    """The arguments of `list_files`: turns with files that are read, newest first, `limit` of them after `skip`.
+
+    `status`: those with such a file. With `all_projects` those of all projects that the sender may read.
+    """
+
+    status: ResourceStatus | None = None
+    conversation_id: str | None = None
+    all_projects: bool = False
+    skip: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED_FILES)] = 50
+
+
+class GetFileParts(_Arguments):
+    """The arguments of `get_file_parts`: the text of a file of a turn, of one page or of `limit` parts after `skip`.
+
+    Without `uri` the turn's first file that is read.
+    """
+
+    memory_id: MemoryId
+    uri: str | None = None
+    page: Annotated[int, Field(ge=1)] | None = None
+    skip: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=MAX_FILE_PARTS)] = 50
 
 
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]

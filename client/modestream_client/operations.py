@@ -25,6 +25,8 @@ from modestream_client.results import (
     DeclaredModes,
     DefaultModes,
     DeletedMode,
+    FileList,
+    FileParts,
     FinishedJob,
     FinishedRefresh,
     Forgotten,
@@ -185,6 +187,14 @@ GET_MEMORY = Operation(
 )
 # The gateway answers it with the bytes.
 GET_FILE = Operation("get_file", "query", "read", given.GetFile, AnyResult)
+LIST_FILES = Operation(
+    "list_files", "query", "read", given.ListFiles, FileList,
+    Http("GET", f"{USER}/files", "reads", "List files with their status, newest first"),
+)
+GET_FILE_PARTS = Operation(
+    "get_file_parts", "query", "read", given.GetFileParts, FileParts,
+    Http("GET", f"{USER}/memories/{{memory_id}}/file", "reads", "The text of a turn's file, part by part"),
+)
 SET_MEMORY_MODE = Operation(
     "set_memory_mode", "command", "manage", given.SetMemoryMode, WholeMemory,
     Http("PATCH", f"{USER}/memories/{{memory_id}}"),

@@ -5,7 +5,15 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field
 
 from modestream_client.hits import Evidence
-from modestream_client.vocabulary import DEFAULT_DECAY, Confidence, InteractionMode, MemoryType, ModeDecay, PromptedStep
+from modestream_client.vocabulary import (
+    DEFAULT_DECAY,
+    Confidence,
+    InteractionMode,
+    MemoryType,
+    ModeDecay,
+    PromptedStep,
+    ResourceStatus,
+)
 
 Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
 
@@ -336,6 +344,61 @@ class MemoryMap(BaseModel, frozen=True):
     """A cloud for each vector space. Points of two clouds have no distance."""
 
     clouds: tuple[MemoryCloud, ...]
+
+
+class ListedFile(BaseModel, frozen=True):
+    """A file of a turn: the turn, and what became of reading it.
+
+    `name` is that of the file, `code` and `error` say why it failed, `parts` is the number of its document memories.
+    """
+
+    memory_id: str
+    conversation_id: str | None
+    scope: dict[str, str]
+    mode: str
+    occurred_at: str
+    uri: str
+    name: str
+    media_type: str | None
+    sha256: str | None
+    bytes: int | None
+    status: ResourceStatus
+    code: str | None
+    error: str | None
+    reader: str | None
+    characters: int | None
+    pages: int | None
+    seconds: float | None
+    parts: int
+
+
+class FileList(BaseModel, frozen=True):
+    """Files, those of the newest turns first. `total` counts the turns that match, `counts` all files by status."""
+
+    files: tuple[ListedFile, ...]
+    total: int
+    counts: dict[ResourceStatus, int]
+
+
+class FilePart(BaseModel, frozen=True):
+    """A document memory of a file: `start` and `end` are code points in the file's whole text."""
+
+    memory_id: str
+    mode: str
+    text: str
+    start: int
+    end: int
+    page: int | None
+    start_s: float | None
+    end_s: float | None
+
+
+class FileParts(BaseModel, frozen=True):
+    """The text of a file, or of one of its pages; `total` counts the parts of it."""
+
+    file: ListedFile
+    parts: tuple[FilePart, ...]
+    total: int
 
 
 class FinishedJob(BaseModel, frozen=True):

@@ -21,6 +21,9 @@ refuses its vector."""
 
 EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
 
+ResourceStatus = Literal["pending", "ready", "failed"]
+"""What became of reading a file."""
+
 ModeSource = Literal["caller", "model", "project_default", "user_default", "fallback"]
 """The origin of a turn's mode."""
 

@@ -14,6 +14,7 @@ from modestream_client.vocabulary import (
     ItemKind,
     MemoryType,
     ModeSource,
+    ResourceStatus,
     Role,
 )
 from pydantic import BaseModel, Field
@@ -48,9 +49,6 @@ class PublishedResource(BaseModel, frozen=True, strict=True):
     name: str | None = Field(default=None, max_length=255, exclude_if=lambda name: name is None)
     """The name of its file."""
     bytes: int | None = Field(default=None, ge=0, exclude_if=lambda size: size is None)
-
-
-ResourceStatus = Literal["pending", "ready", "failed"]
 
 
 class Resource(PublishedResource, frozen=True, strict=True):

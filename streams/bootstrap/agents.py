@@ -17,6 +17,7 @@ from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import FileCounts, Health
 from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
+from agents.commands.show_files import ShowFiles
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
@@ -169,7 +170,7 @@ class BuildAgents:
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
             commands=HandleCommands(
-                partition, memories, stores.modes, models.embedders, health, clock, stores.files, spaces.former_serves
+                partition, memories, stores.modes, models.embedders, health, clock, spaces.former_serves
             ),
             edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock, self._comparison(partition)),
             intend=intend,
@@ -191,6 +192,7 @@ class BuildAgents:
             show_job=ShowJob(jobs),
             show_runs=ShowRuns(partition, self._ctx.run_log),
             show_contexts=ShowContexts(partition, self._ctx.context_log, memories, stores.modes, clock),
+            show_files=ShowFiles(memories, words, stores.files),
         )
 
     def answering(self, partition: int, active: ActivePipelines) -> tuple[Retrieve, Assemble]:

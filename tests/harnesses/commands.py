@@ -44,9 +44,7 @@ class CommandsHarness:
         self.clock = FakeClock()
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.remember = remember_over(stores, self.embedders)
-        agent = HandleCommands(
-            PARTITION, stores.memories, stores.modes, self.embedders, self._health, self.clock, stores.files
-        )
+        agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, self.clock)
         others: dict[str, CommandHandler] = dict.fromkeys(JOB_KINDS, agent.start_job)
         others["health"] = agent.health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)

@@ -70,7 +70,6 @@ class LifecycleHarness(LifecycleUser):
             self.embedders,
             self._no_health,
             self.clock,
-            self.stores.files,
             self.spaces.former_serves,
         )
         reports = self.topics["embedded"].events

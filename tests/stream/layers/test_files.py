@@ -262,6 +262,46 @@ async def test_get_file_names_a_file_of_the_user_alone(pipeline: InMemoryPipelin
     assert (await pipeline.command("get_file", "u2", sha256=sha256))["error"]["code"] == "not_found"
 
 
+async def test_files_are_listed_newest_first_with_what_became_of_them(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline, occurred_at="2026-03-01T09:00:00Z")
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming("0" * 64, "f-2") | {"occurred_at": "2026-03-02T09:00:00Z"})
+    await is_read(pipeline, "f-2")
+    listed = (await pipeline.command("list_files"))["result"]
+    assert [file["status"] for file in listed["files"]] == ["failed", "ready"]
+    assert listed["counts"] == {"pending": 0, "ready": 1, "failed": 1}
+    assert listed["files"][0]["error"] == "There are no bytes of this file."
+
+
+async def test_a_list_of_files_has_its_filters(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    assert (await pipeline.command("list_files", status="failed"))["result"]["files"] == []
+    assert (await pipeline.command("list_files", conversation_id="c9"))["result"]["total"] == 0
+    assert (await pipeline.command("list_files", "u2"))["result"]["files"] == []
+    assert (await pipeline.command("list_files", skip=1))["result"]["files"] == []
+
+
+async def test_the_text_of_a_file_is_shown_part_by_part(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    shown = (await pipeline.command("get_file_parts", memory_id=turn_id_of("f-1")))["result"]
+    assert KEY in shown["parts"][-1]["text"]
+    assert shown["total"] == shown["file"]["parts"]
+    assert shown["parts"][0]["memory_id"] == parts(pipeline)[0].memory_id
+    [last] = (await pipeline.command("get_file_parts", memory_id=turn_id_of("f-1"), skip=shown["total"] - 1))["result"][
+        "parts"
+    ]
+    assert last["start"] == shown["parts"][-1]["start"]
+
+
+async def test_the_text_of_a_file_is_shown_to_its_user_alone(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    refused = await pipeline.command("get_file_parts", "u2", memory_id=turn_id_of("f-1"))
+    assert refused["error"]["code"] == "not_found"
+
+
 async def until_gone(pipeline: InMemoryPipeline) -> None:
     files = pipeline.tables.stores.files
     await pipeline.until(lambda: not any(files.removals(number) for number in range(pipeline.partitions)))

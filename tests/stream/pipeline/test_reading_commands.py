@@ -54,7 +54,7 @@ async def test_reading_leaves_nothing_in_the_commands(
     assert pipeline.topics.records(pipeline.names.commands) == []
 
 
-NOTHING_THERE = ("get_job", "get_context", "get_file")
+NOTHING_THERE = ("get_job", "get_context", "get_file", "get_file_parts")
 """Commands of which the test names nothing that is there."""
 
 

@@ -21,7 +21,15 @@ from tests.worlds.gateway import always_ready
 SERVED = [row for row in OPERATIONS if row.http is not None]
 ASKED_OVER_HTTP = [row for row in SERVED if row.record == "command.v1" and row.permission != "operate"]
 
-WITHOUT_A_METHOD = {"get_file", "get_job", "compare_embedders", "verify", "report_import"}
+WITHOUT_A_METHOD = {
+    "get_file",
+    "list_files",
+    "get_file_parts",
+    "get_job",
+    "compare_embedders",
+    "verify",
+    "report_import",
+}
 """Commands that a program sends by `command`, beside those of operators."""
 
 JOB_METHODS = {"backfill": "run_job", "rebuild": "run_job", "reconcile": "run_job", "retry_failed": "run_job"}
