@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.extracting import ExtractedItem, extract_by_rules
 from agents.rules.memory.versions import identify_turn, next_memory
 from bench.harness.report import Report
 from schemas.messages.turns import Turn

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from agents.categories.categorize import Categorize
 from agents.categories.suggest_categories import SuggestCategories
-from agents.commands.edit_pipelines import EditPipelines
+from agents.commands.edit_pipelines import EditPipelines, ShowContexts, ShowJob, ShowRuns
 from agents.commands.handle_commands import HandleCommands
-from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
 from agents.commands.show_files import ShowFiles
 from agents.consolidation.consolidate import Consolidate
 from agents.context.answer import Answer
@@ -15,15 +14,13 @@ from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
-from agents.intentions.adjust import AdjustIntention
-from agents.intentions.intend import Intend
+from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.list_memories import List
-from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import Retrieve
+from agents.retrieval.retrieve import JudgeLayers, LocalRerank, Rerank, Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from streams.flow.steps.answer import RetrievalAgents

@@ -31,8 +31,7 @@ from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
-from agents.intentions.adjust import AdjustIntention
-from agents.intentions.intend import Intend
+from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes

@@ -17,7 +17,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.commands import CommandResult
 from agents.ports.stores import Categories, Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.categories.suggesting import CategoryGroups, Rows, group_items
+from agents.rules.categories.taxonomy import CategoryGroups, Rows, group_items
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.modes.mode_suggesting import suggest_mode_name, top_keywords
 from schemas.failures import ModelMissing, Rejected

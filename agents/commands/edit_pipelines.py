@@ -5,19 +5,187 @@ one counts, and the other is validated against it or refused; a command that is 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.arguments import (
+    EditPipeline,
+    GetContext,
+    GetJob,
+    GetPipeline,
+    ListRevisions,
+    ListRuns,
+    Rate,
+    ReportImport,
+    RollbackPipeline,
+)
+from modestream_client.runs import Run
 from pydantic_core import to_json
 
 from agents.ports.clock import Clock
 from agents.ports.commands import CommandResult, parse_arguments
+from agents.ports.jobs import ContextLog, Jobs, RunLog
 from agents.ports.pipelines import RequestComparison, Revisions, RunnablePipelines
-from agents.rules.pipelines.editing import apply_edits
+from agents.ports.stores import Memories, Modes
+from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
+from agents.rules.pipelines.validation import apply_edits
 from schemas.failures import Rejected
+from schemas.internal.job_history import StoredJob
 from schemas.messages.commands import Command
+from schemas.messages.contexts import LoggedContext, LoggedReference, Rating
+from schemas.moments import milliseconds_of
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
 from schemas.state.pipelines import Revision, Topology
+
+JOB_ID = re.compile(r"([a-z_]{1,32})-(\d{1,9})-(\d{1,18})")
+"""The id of a job: its kind, and partition and offset of the request for it."""
+
+
+class ShowJob:
+    """The command `get_job` in, the state of the job and its answer out."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def get_job(self, command: Command, _offset: int) -> CommandResult:
+        """Show a job of the command's boundary. Raises Rejected, `not_found`, for any other.
+
+        A sender that may not read all projects sees the jobs of those that it may read. A request for a job that is
+        written and not yet read is `running`, whatever its scope.
+        """
+        job_id, boundary = parse_arguments(GetJob, command).job_id, command.scope.boundary
+        job = self._jobs.find(boundary, job_id)
+        request = JOB_ID.fullmatch(job_id) if job is None else None
+        if request is not None and await self._jobs.is_pending(request[1], int(request[2]), int(request[3])):
+            return CommandResult(StoredJob(job_id=job_id, project=None, at_ms=0).body())
+        # Looked up again: it may begin, and end, while the log is asked.
+        job = self._jobs.find(boundary, job_id)
+        projects = command.permitted_projects
+        if job is None or (projects is not None and job.project not in projects):
+            message = "this user has no job of that id, or had it too long ago"
+            raise Rejected("not_found", message, "arguments.job_id")
+        return CommandResult(job.body())
+
+    async def report_import(self, command: Command, _offset: int) -> CommandResult:
+        """Accept a report about an import; the request's recorder stores it."""
+        return CommandResult({"job_id": parse_arguments(ReportImport, command).job_id})
+
+
+class ShowRuns:
+    """The command `list_runs` in, the newest runs of its boundary out."""
+
+    def __init__(self, partition: int, log: RunLog) -> None:
+        self._partition = partition
+        self._log = log
+
+    async def list_runs(self, command: Command, _offset: int) -> CommandResult:
+        """Show the newest runs, of all projects that the sender may read. Raises Unavailable.
+
+        A sender that may not read all projects sees no runs of several of which it may not read one, and none of
+        records that could not be read.
+        """
+        wanted, projects = parse_arguments(ListRuns, command), command.permitted_projects
+
+        def admits(run: Run) -> bool:
+            selected = run.scope.get(PROJECT_FIELD)
+            # Of a run over several projects, all have to be permitted.
+            of_run = {selected} if isinstance(selected, str) else set(selected or ())
+            return (
+                (wanted.pipeline is None or run.pipeline == wanted.pipeline)
+                and (wanted.failed is None or (run.failure is not None) == wanted.failed)
+                and (wanted.since is None or run.at >= wanted.since)
+                and (wanted.memory_id is None or run.memory_id == wanted.memory_id)
+                and (wanted.run_id is None or run.run_id == wanted.run_id)
+                and (projects is None or (selected is not None and of_run <= set(projects)))
+            )
+
+        since_ms = 0 if wanted.since is None else round(wanted.since.timestamp() * 1000)
+        page = await self._log.newest(self._partition, command.scope.boundary, admits, wanted.limit, since_ms)
+        runs = [run.model_dump(mode="json", by_alias=True) for run in page.runs]
+        return CommandResult({"runs": runs, "is_complete": page.is_complete})
+
+
+MAX_SHOWN_TURNS = 100
+"""Turns of one reference: a memory may be distilled from thousands."""
+
+
+class ShowContexts:
+    """The commands `get_context` and `rate` in, what a context was based on, or a rating of that, out."""
+
+    def __init__(self, partition: int, log: ContextLog, memories: Memories, modes: Modes, clock: Clock) -> None:
+        self._partition = partition
+        self._log = log
+        self._memories = memories
+        self._modes = modes
+        self._clock = clock
+
+    async def get_context(self, command: Command, _offset: int) -> CommandResult:
+        """Show what a context of the command's boundary was based on. Raises Rejected or Unavailable."""
+        context = await self._found(command, parse_arguments(GetContext, command).context_id)
+        shown = context.model_dump(mode="json", by_alias=True)
+        return CommandResult(shown | {"references": [self._reference(each) for each in context.references]})
+
+    async def rate(self, command: Command, offset: int) -> CommandResult:
+        """Accept a rating of references of a context. Raises Rejected or Unavailable."""
+        wanted = parse_arguments(Rate, command)
+        context = await self._found(command, wanted.context_id)
+        known = {reference.memory_id for reference in context.references}
+        for name, rated in (("useful", wanted.useful), ("not_useful", wanted.not_useful)):
+            if unknown := [memory_id for memory_id in rated if memory_id not in known]:
+                message = f"this context has no reference {unknown[0][:80]!r}"
+                raise Rejected("invalid_value", message, f"arguments.{name}")
+        if both := {*wanted.useful} & {*wanted.not_useful}:
+            message = f"{min(both)[:80]!r} is both useful and not"
+            raise Rejected("invalid_value", message, "arguments.not_useful")
+        rating = Rating(
+            context_id=context.context_id,
+            rating_id=f"{self._partition}-{offset}",
+            scope=context.scope,
+            at=self._clock.now(),
+            mode=context.mode,
+            revision=context.revision,
+            principal=command.author,
+            useful=tuple(dict.fromkeys(wanted.useful)),
+            not_useful=tuple(dict.fromkeys(wanted.not_useful)),
+        )
+        return CommandResult({"rated": len(rating.useful) + len(rating.not_useful)}, rating=rating)
+
+    async def _found(self, command: Command, context_id: str) -> LoggedContext:
+        """Return a context that the sender may see. Raises Rejected, `not_found`, for any other, and Unavailable."""
+        boundary = command.scope.boundary
+        context = await self._log.find(self._partition, boundary, context_id)
+        forgotten = self._modes.get(boundary).forgotten_turns
+        is_forgotten = context is not None and forgotten is not None and milliseconds_of(context.at) <= forgotten.at_ms
+        if context is None or is_forgotten or not context.is_within(command.permitted_projects):
+            message = "this user has no context of that id, or had it too long ago, or contexts are not logged here"
+            raise Rejected("not_found", message, "arguments.context_id")
+        return context
+
+    def _reference(self, reference: LoggedReference) -> dict[str, Any]:
+        memory = self._memories.get(reference.memory_id)
+        # What a category's summary rested on is not kept.
+        is_category = reference.memory_id.startswith(CATEGORY_ID_PREFIX)
+        shown = reference.model_dump(mode="json", exclude={"offset"}) | {"turns": self._turns(memory, reference.offset)}
+        return shown if memory is not None or is_category else shown | {"forgotten": True}
+
+    def _turns(self, memory: Memory | None, offset: int | None) -> list[dict[str, Any]]:
+        if memory is None:
+            return []
+        ids = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
+        turns = [memory] if memory.origin == "said" else map(self._memories.get, list(ids)[:MAX_SHOWN_TURNS])
+        return [
+            {
+                "turn_id": turn.turn_id,
+                "conversation_id": turn.conversation_id,
+                "partition": self._partition,
+                "offset": turn.latest if offset is None else offset,
+            }
+            for turn in turns
+            if turn is not None
+        ]
+
 
 MAX_ATTEMPTS = 5
 """Attempts of one command that finds another revision before its own."""

@@ -23,7 +23,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.models import TokenCounter
 from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Intentions, Memories
-from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.answer.hits import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
 from agents.rules.context.packing import ContextPacker
 from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets
@@ -31,8 +31,13 @@ from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import is_contradicted
 from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
 from agents.rules.index.memory_columns import estimate_turns
-from agents.rules.interaction.decision import given_interaction, interaction_by_intent
-from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
+from agents.rules.interaction.stability import (
+    StabilitySource,
+    assume_stable,
+    describe_fallback,
+    given_interaction,
+    interaction_by_intent,
+)
 from agents.rules.memory.resources import is_part, with_quotes
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN
 from agents.rules.text.sentences import Span

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from modestream_client.results import Message, Section
 
-from agents.context.pauses import Pauses
-from agents.context.sizing import EntrySizer, text_chars
+from agents.context.sizing import EntrySizer, Pauses, text_chars
 from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of

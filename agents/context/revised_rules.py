@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.context.pauses import Pauses
+from agents.context.sizing import Pauses
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.context.sticky import REPORTER_ROLES, RULE_ROLES, STICKY_LABELS

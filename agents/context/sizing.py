@@ -3,14 +3,45 @@
 Texts are read, cut and counted in batches, with pauses in between; one batch at a time is in memory whole.
 """
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
 from datetime import datetime
 
-from agents.context.pauses import Pauses
 from agents.ports.models import TokenCounter
 from agents.rules.context.formats import Entry, PromptFormat
 from agents.rules.context.packing import SizedEntry
 from schemas.state.memories import Memory
+
+SLICE_S = 0.004
+"""Seconds of work between two pauses."""
+
+YIELDING_S = 0.1
+"""Seconds of work that only let other events run, as nearly all contexts take less. A longer one leaves half of the
+event loop's time to others."""
+
+
+class Pauses:
+    """The pauses of one request; `elapsed` counts seconds."""
+
+    def __init__(self, elapsed: Callable[[], float] = time.perf_counter) -> None:
+        self._elapsed = elapsed
+        self._began = elapsed()
+        self._worked = 0.0
+
+    async def pause_if_due(self) -> None:
+        """Let other events run where the slice is used up; called between two pieces of work."""
+        worked = self._elapsed() - self._began
+        if worked < SLICE_S:
+            return
+        self._worked += worked
+        await asyncio.sleep(worked if self._worked > YIELDING_S else 0)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the next slice: something else was awaited meanwhile."""
+        self._began = self._elapsed()
+
 
 BATCH_CHARS, BATCH_MEMORIES = 65_536, 32
 """Texts that are read and counted together: two of the longest turns, or many short ones."""
@@ -20,7 +51,6 @@ Excerpt = Callable[[SizedEntry], str | None]
 
 Passages = Callable[[Memory], str | None]
 """Returns the passages of a long text that answer; None to show the whole."""
-
 
 ChangedAt = Callable[[Memory], datetime | None]
 """Returns when a later statement replaced one of a memory; None if all of it holds."""

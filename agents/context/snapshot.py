@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from modestream_client.vocabulary import InteractionMode
 
-from agents.context.pauses import Pauses
 from agents.context.revised_rules import RevisedRules, RuleTexts
+from agents.context.sizing import Pauses
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
-from agents.rules.answer.term_coverage import TermCoverage, match_entries
+from agents.rules.answer.hits import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text
 from agents.rules.context.section_candidates import SectionCandidates, capsule_of, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import estimate_turns, filtered_reader, last_turns
+from agents.rules.index.vocabulary import idf
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
@@ -87,7 +87,7 @@ class CategorySummaries:
 
 
 def query_coverage(query: str, words: LexicalIndex, boundary: str) -> TermCoverage:
-    """Return the terms with their idf (`agents.rules.index.bm25.idf`)."""
+    """Return the terms with their idf (`agents.rules.index.vocabulary.idf`)."""
     terms, memory_columns = content_terms(query), words.memory_columns(boundary)
     postings = words.postings(boundary, terms)
     weights = [idf(len(postings_of_term.numbers), memory_columns.documents) for postings_of_term in postings]

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from modestream_client.results import MemoryCloud, MemoryMap, PlacedMemory
 
-from agents.maps.layouts import DrawnCloud, Layouts
-from agents.maps.map_memories import CloudMemories, MapMemories, location_of, spaces_by_mode
+from agents.maps.layouts import CloudMemories, DrawnCloud, Layouts, MapMemories, location_of, spaces_by_mode
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex

@@ -14,11 +14,10 @@ The items of a turn are written in slices, each item in one: a page has more tha
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agents.memory.claims import ResolveClaims
-from agents.memory.slices import Slices, finish
-from agents.memory.write_memory import WriteMemory
+from agents.memory.write_memory import Slices, WriteMemory, finish
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, Modes
-from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import ExtractedItem
 from agents.rules.items.item_merging import (
     ItemDiff,
     apart_from,

@@ -10,20 +10,21 @@ What writes many memories is done in slices, and between two of them other event
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agents.memory.affected import affected_memories
+from agents.memory.change_memories import Move, ReleaseVectors, SetVisibility, affected_memories
 from agents.memory.claims import ResolveClaims
-from agents.memory.file_items import FileItems
-from agents.memory.files import KeepFiles
+from agents.memory.files import FileItems, KeepFiles
 from agents.memory.forget import NO_STEP, ForgetMemories
-from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
-from agents.memory.move import Move
-from agents.memory.release_vectors import ReleaseVectors
-from agents.memory.set_visibility import SetVisibility
-from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
-from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodResult, join_events
-from agents.memory.write_memory import WriteMemory
+from agents.memory.understood import (
+    ApplyUnderstood,
+    CorrectInteraction,
+    CountInteractions,
+    DerivedEvent,
+    UnderstoodResult,
+    join_events,
+)
+from agents.memory.write_memory import Slices, WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import Categories, ClaimWriter, FileWriter, InteractionWriter, MemoryWriter, Modes

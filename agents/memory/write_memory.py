@@ -1,12 +1,33 @@
 """Write a memory to the lexical index and the table, in the order in which a crash between the two is recoverable."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import RowTooLarge
 from schemas.state.memories import Memory
+
+# Work on memories in slices: between two of them other events may be handled.
+#
+# A generator that yields nothing at each place to pause, and returns its result. Whatever it changes after a pause it
+# has read after that pause.
+
+Result = TypeVar("Result")
+
+Slices = Generator[None, None, Result]
+
+
+def finish(slices: Slices[Result]) -> Result:
+    """Do all slices at a stretch; return the result."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 @dataclass(frozen=True, slots=True)

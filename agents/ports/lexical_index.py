@@ -9,10 +9,10 @@ from typing import Protocol
 
 from modestream_client.vocabulary import EmbeddingStatus
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.vocabulary import Postings
 from schemas.state.memories import VectorLocation
 
 

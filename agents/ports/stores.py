@@ -121,7 +121,7 @@ class ClaimWriter(Protocol):
 
 
 class Intentions(Protocol):
-    """Reads intentions by scope. `agents.intentions.intend.Intend` implements it with visible entries only."""
+    """Reads intentions by scope. `agents.intentions.adjust.Intend` implements it with visible entries only."""
 
     def get(self, scope: Mapping[str, str]) -> Intention:
         """Return the intention of a scope; an empty one for a scope without any."""

@@ -20,10 +20,10 @@ from agents.rules.answer.drill_down import (
     intention_layer,
     select_scopes,
 )
-from agents.rules.answer.term_coverage import TermCoverage, match_entries
+from agents.rules.answer.hits import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
-from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.memory_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import scope_of_user
 

@@ -18,7 +18,7 @@ import numpy as np
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedder
 from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
-from agents.retrieval.lexical_features import LexicalFeatures
+from agents.retrieval.hits import LexicalFeatures
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan

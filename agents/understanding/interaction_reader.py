@@ -20,21 +20,19 @@ from agents.rules.cues.intents import mode_of_intent
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.decision import (
-    HISTORY_TURNS,
-    LeadingInteraction,
-    apply_threshold,
-    pool_votes,
-    smooth_interaction,
-)
 from agents.rules.interaction.stability import (
     DAYS_PER_WEEK,
+    HISTORY_TURNS,
     MAX_WEEK_TURNS,
+    LeadingInteraction,
     Stability,
     StabilitySource,
+    apply_threshold,
     assess_own_weeks,
     assess_stability,
     assume_stable,
+    pool_votes,
+    smooth_interaction,
     week_of,
 )
 from schemas.failures import ModelMissing, Unavailable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import ExtractedItem
 from agents.rules.items.item_merging import is_due_by_rules, supports_of
 from agents.rules.memory.understanding import (
     ModelAndPrompt,

@@ -16,8 +16,8 @@ from agents.ports.models import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Categories, Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
-from agents.rules.index.bm25 import bm25
-from agents.rules.interaction.decision import apply_threshold
+from agents.rules.index.vocabulary import bm25
+from agents.rules.interaction.stability import apply_threshold
 from agents.rules.items.claims import is_replaceable, with_known_items
 from agents.rules.items.facts import FIRST_PERSON
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding

@@ -47,7 +47,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "streams/runtime/fast_start_worker.py",
         "streams/tables/",
     ),
-    "lexical index": ("agents/retrieval/lexical_features.py", "agents/rules/index/", "streams/adapters/lexical/"),
+    "lexical index": ("agents/retrieval/hits.py", "agents/rules/index/", "streams/adapters/lexical/"),
     "embedding requests": ("agents/embedding/", "agents/modes/", "streams/adapters/embedding/", "streams/batching.py"),
     "vector index": (
         "agents/embedding/embed.py:Embed._upsert",

@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import structlog
 
-from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import ExtractedItem
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.priorities import LOW_PRIORITY

@@ -13,10 +13,9 @@ from agents.categories.matching import CategoryMatcher, CategoryVectors
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
 from agents.categories.suggest_categories import SuggestCategories
-from agents.commands.edit_pipelines import EditPipelines
+from agents.commands.edit_pipelines import EditPipelines, ShowContexts, ShowJob, ShowRuns
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import FileCounts, Health
-from agents.commands.jobs_and_runs import ShowContexts, ShowJob, ShowRuns
 from agents.commands.show_files import ShowFiles
 from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
@@ -25,11 +24,9 @@ from agents.context.snapshot import CategorySummaries, SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed, ignore_space
 from agents.embedding.maintain import Maintain
-from agents.intentions.adjust import AdjustIntention
-from agents.intentions.intend import Intend
+from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
-from agents.maps.layouts import Layouts
-from agents.maps.map_memories import MapMemories
+from agents.maps.layouts import Layouts, MapMemories
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
@@ -40,7 +37,7 @@ from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.memory.resources import may_fetch
-from agents.rules.ranking.weights import RankingWeights
+from agents.rules.ranking.features import RankingWeights
 from agents.understanding.interaction_reader import AssessStability, UserStability
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.understand import Understand

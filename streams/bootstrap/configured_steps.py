@@ -11,7 +11,7 @@ from agents.context.assemble import ContextLimits
 from agents.ports.models import CrossEncoder, LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.hits import RankLimits
-from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
+from agents.retrieval.retrieve import JudgeLayers, LocalRerank, Rerank
 from agents.rules.categories.assignment import FilingLimits
 from agents.rules.pipelines.built_in import (
     CategorizeConfig,

@@ -4,8 +4,7 @@ import asyncio
 from typing import Protocol
 
 from agents.rules.index.lexical_document import IndexedWords, indexed_words, keep_words
-from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_items
+from agents.rules.items.extracting import ExtractedItem, extract_items
 from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding

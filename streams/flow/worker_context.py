@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
-from agents.ports.file_bytes import FileBytes
+from agents.ports.files import FileBytes
 from agents.ports.jobs import ContextLog, EmptyRunLog, NoContextLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory

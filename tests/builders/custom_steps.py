@@ -9,7 +9,7 @@ from modestream_client.hits import Hit
 from pydantic import BaseModel
 
 from agents.ports.pipelines import StepPorts
-from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import ExtractedItem
 from schemas.messages.turns import Turn
 from schemas.models.language import Prompt
 from schemas.state.memories import Memory

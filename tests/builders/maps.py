@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from agents.maps.draw_map import DrawMap
-from agents.maps.layouts import Layouts
-from agents.maps.map_memories import MapMemories
+from agents.maps.layouts import Layouts, MapMemories
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.vector_index import VectorIndex

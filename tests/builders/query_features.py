@@ -8,11 +8,11 @@ import numpy as np
 from modestream_client.vocabulary import Role
 
 from agents.rules.cues.labels import label_memory
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import FloatArray
 from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, MemoryRow, Trait
+from agents.rules.index.vocabulary import Postings
 from agents.rules.query.questions import parse_question
-from agents.rules.ranking.query_features import QueryFeatures, lexical_fields
+from agents.rules.ranking.memory_features import QueryFeatures, lexical_fields
 from agents.rules.text.tokenizer import tokenize
 from tests.builders.memories import START, made
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.index.vocabulary import Postings
 from agents.rules.text.passages import cut_passages
 from schemas.state.memories import Resource
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

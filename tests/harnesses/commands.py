@@ -6,7 +6,7 @@ import pytest
 
 from agents.commands.admit import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.ports.commands import CommandHandler, CommandResult
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change

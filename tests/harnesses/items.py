@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents.memory.items import MemoryEvent
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Understood

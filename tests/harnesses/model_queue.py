@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from schemas.state.memories import Memory
 from streams.flow.background.asking_model import UnderstandingQueue
 from tests.harnesses.worker import HERE, WorkerHarness

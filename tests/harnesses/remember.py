@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from agents.memory.remember import TurnResult
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable

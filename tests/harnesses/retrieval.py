@@ -12,7 +12,7 @@ from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve, Warnings
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.ranking.weights import RankingWeights
+from agents.rules.ranking.features import RankingWeights
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.models.vectors import Encoded, MemoryFilter, Point, Scored, Vector
 from schemas.scopes import Selector

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from agents.memory.slices import finish
 from agents.memory.understood import UnderstoodResult
+from agents.memory.write_memory import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.memory.understanding import current_text_hash
 from schemas.internal.events import Embedded, Refresh, Understood

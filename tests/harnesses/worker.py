@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from agents.commands.admit import Admit
 from agents.embedding.embed import Embed
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.stability import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 from streams.bootstrap.adapters import MODE_TAXONOMY
 from training.interaction.calibration import expected_error, reliability

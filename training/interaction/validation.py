@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 from sklearn.model_selection import StratifiedGroupKFold  # type: ignore[import-untyped]
 
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.stability import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.fitting import fit_regression, turn_weights

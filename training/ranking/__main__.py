@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
-from agents.rules.ranking.weights import RankingWeights
+from agents.rules.ranking.features import RankingWeights
+from agents.rules.ranking.memory_features import MODEL_VARIANTS, ModelVariant
 from training.ranking.conversations import (
     ASSISTANT,
     BETWEEN_PEOPLE,

@@ -5,7 +5,7 @@
 
 from typing import Literal
 
-from agents.rules.ranking.query_features import ModelVariant
+from agents.rules.ranking.memory_features import ModelVariant
 
 Regime = Literal["people", "replies"]
 """Among short turns, as between people, and among the long replies of an assistant: two sets of weights, which the

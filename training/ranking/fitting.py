@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
-from agents.rules.ranking.weights import DATA_DIGEST
+from agents.rules.ranking.features import DATA_DIGEST
+from agents.rules.ranking.memory_features import MODEL_VARIANTS, ModelVariant
 from schemas.messages.turns import Turn
 from training.ranking.conversations import Conversation
 from training.ranking.feature_list import REGIMES, Regime, must_help, regime_features

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.lexical_index import LexicalWriter
-from agents.retrieval.hits import collect_query_features
-from agents.retrieval.lexical_features import LexicalFeatures
+from agents.retrieval.hits import LexicalFeatures, collect_query_features
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.index.columns import Mask
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.versions import identify_turn, next_memory
 from agents.rules.query.plans import plan_searches
-from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.memory_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import choose_fusion_method
 from agents.rules.text.passages import embedding_text
 from schemas.messages.retrieval import RetrieveRequest

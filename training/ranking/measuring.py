@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.features import RankingWeights
+from agents.rules.ranking.memory_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.ranking import rank_memories
-from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import CATEGORIES
 from training.ranking.library import Question
 from training.ranking.samples import restrict_to_variant

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.memory_features import MODEL_VARIANTS, ModelVariant
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import L2_STRENGTH, MAX_FITTED_ROWS
 from training.ranking.measuring import format_percent

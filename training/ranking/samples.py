@@ -7,8 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.ranking.features import RankingFeatures
-from agents.rules.ranking.memory_features import question_traits
-from agents.rules.ranking.query_features import ModelVariant, QueryFeatures, compute_fields, first_stage_score
+from agents.rules.ranking.memory_features import (
+    ModelVariant,
+    QueryFeatures,
+    compute_fields,
+    first_stage_score,
+    question_traits,
+)
 from agents.rules.ranking.ranking import first_stage_top
 from training.ranking.library import Question
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from agents.rules.answer.term_coverage import TermCoverage, is_sufficient, match_entries
+from agents.rules.answer.hits import TermCoverage, is_sufficient, match_entries
 from agents.rules.categories.taxonomy import category_text
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.intentions.transitions import build_intention_view

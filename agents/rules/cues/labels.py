@@ -6,20 +6,130 @@ supposition sets no rule, reports no error and decides nothing. Deterministic, i
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
+from itertools import pairwise, product
+from typing import NamedTuple
 
 from modestream_client.vocabulary import ItemKind
 
+from agents.rules.cues.decision_patterns import DECISION_PATTERNS, NO_DECISION_CONTEXT
+from agents.rules.cues.error_patterns import ERROR_PATTERNS, HARM, NO_ERROR_CONTEXT, SAFETY_PATTERNS
 from agents.rules.cues.intents import COURTESY_TURN, STACK_TRACE
-from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
+from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS, TASK_OPENING
+from agents.rules.cues.preference_patterns import (
+    CORRECTION_PATTERNS,
+    NO_CORRECTION_CONTEXT,
+    PREFERENCE_PATTERNS,
+    STANDING,
+    WITHDRAWAL_PATTERNS,
+)
+from agents.rules.cues.rule_patterns import NO_RULE_CONTEXT, RULE_PATTERNS
 from agents.rules.text.dates import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.passages import embedding_text
 from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, parse_sentences, split_sentences
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
+
+# Match the cue phrases and patterns in a sentence, indexed by their first words. Pure.
+#
+# Guaranteed: time linear in the sentence, independent of the number of phrases.
+
+RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
+"""Labels that a report of a supposition ("I thought we must …") never has."""
+
+_REPORT_LABELS = frozenset({"CORRECTION", "ERROR", "RESOLVED", "DECISION", "DONE", "CHANGE"})
+
+ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "STANDING_PREFERENCE", "INSTRUCTION", "WITHDRAWAL"}
+"""Labels that a question or a supposition never has."""
+
+PREFIX_CHARS = 4
+"""Index key length of a single word with a wildcard ending."""
+
+MAX_FILLERS = 2
+"""Filler words to skip at the beginning of a sentence."""
+
+
+class Cue(NamedTuple):
+    """A phrase with a space before it, and one after it unless its last word has a wildcard ending."""
+
+    label: str
+    is_at_start: bool
+    is_at_end: bool
+    spaced: str
+
+    def matches(self, spaced: str, opening: str) -> bool:
+        """True if a sentence has this phrase; `opening` is the sentence without leading fillers."""
+        if self.is_at_end and not opening.endswith(self.spaced):
+            return False
+        return opening.startswith(self.spaced) if self.is_at_start else self.spaced in spaced
+
+
+_CHOICE = re.compile(r"\{([^}]*)\}")
+
+
+def _expand_phrases(row: str) -> Iterator[str]:
+    for part in re.split(r"(?<! ),\s", re.sub(r"\|\s+", "|", row.strip())):
+        pieces = _CHOICE.split(part.strip())
+        choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
+        yield from ("".join(chosen) for chosen in product(*choices))
+
+
+def _cues_by_key() -> dict[str, tuple[Cue, ...]]:
+    """Return the cues by index key: the first two words of a cue, its first word, or the prefix of that."""
+    groups: dict[str, dict[Cue, None]] = {}
+    for label, row in CUE_PHRASES.items():
+        for phrase in _expand_phrases(row):
+            words = phrase.strip("^$").split()
+            has_wildcard = words[-1].endswith("*")
+            spaced = f" {' '.join(words)}".rstrip("*") + ("" if has_wildcard else " ")
+            key = words[0] if len(words) == 1 or (has_wildcard and len(words) == 2) else " ".join(words[:2])
+            key = key.rstrip("*")[: PREFIX_CHARS if has_wildcard and len(words) == 1 else None]
+            groups.setdefault(key, {})[Cue(label, phrase.startswith("^"), phrase.endswith("$"), spaced)] = None
+    return {key: tuple(group) for key, group in groups.items()}
+
+
+LABEL_PATTERNS = (
+    *RULE_PATTERNS,
+    *SAFETY_PATTERNS,
+    *PREFERENCE_PATTERNS,
+    *DECISION_PATTERNS,
+    *CORRECTION_PATTERNS,
+    *ERROR_PATTERNS,
+    *WITHDRAWAL_PATTERNS,
+)
+
+_EXCLUDING_CONTEXTS = (
+    (RULE_LABELS, NO_RULE_CONTEXT),
+    (RULE_LABELS | {"ERROR"}, TASK_OPENING),
+    (frozenset({"DECISION"}), NO_DECISION_CONTEXT),
+    (frozenset({"CORRECTION"}), NO_CORRECTION_CONTEXT),
+    (frozenset({"ERROR"}), NO_ERROR_CONTEXT),
+)
+"""Labels that a sentence does not have in some contexts."""
+
+KEPT_SENTENCES = 256
+"""Cached sentences: those of a turn are read for its items, and again for its labels."""
+
+_FILLERS = frozenset(OPENING_FILLERS.split())
+
+_CUES = _cues_by_key()
+
+_PATTERNS = {
+    word: [index for index, pattern in enumerate(LABEL_PATTERNS) if word in pattern.triggers]
+    for pattern in LABEL_PATTERNS
+    for word in pattern.triggers
+}
+
+_CUE_KEYS, _PATTERN_KEYS = frozenset(_CUES), frozenset(_PATTERNS)
+
+
+def find_cue_labels(sentence: Sentence) -> set[str]:
+    """Return the names of the labels of a sentence by its words."""
+    return set(_labels_of(sentence.spaced))
+
 
 MAX_COURTESY_CHARS = 120
 """A longer text is more than a courtesy."""
@@ -30,7 +140,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 _DIGIT = re.compile(r"\d")
+
 _WORD = re.compile(r"[a-z']+")
+
 _NUMBERS = _words(
     """
     two three four five six seven eight nine ten eleven twelve dozen hundred thousand million zwei drei vier funf
@@ -38,8 +150,11 @@ _NUMBERS = _words(
     deux trois quatre cinq sept huit neuf dix cent mille twenty thirty forty fifty sixty
     """
 )
+
 _DAYS = frozenset({*MONTHS, *WEEKDAYS, *(word for word in DAY_WORDS if " " not in word)}) - AMBIGUOUS_MONTHS
+
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
+
 _AMBIGUOUS_DATE = re.compile(
     r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
     r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
@@ -49,8 +164,11 @@ _AMBIGUOUS_DATE = re.compile(
 _RELATIVE_SPAN = re.compile(
     r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b"
 )
+
 _TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
+
 _HOURS = _words("noon midnight o'clock mittags mitternacht midi minuit mediodia medianoche")
+
 _UNITS = _words(
     """
     second seconds minute minutes min mins hour hours day days night nights week weeks month months year years
@@ -59,8 +177,11 @@ _UNITS = _words(
     semaine semaines mois an ans annee annees
     """
 )
+
 _PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
+
 _FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
+
 _FAILURE_OUTPUT = re.compile(
     r"^(?:FAILED|FAIL)\s+\S|^\S{1,200} FAILED$|\b[1-9]\d* failed\b(?=[^\n]{0,80}(?:passed|skipped|\bin \d))|"
     r"\b[1-9]\d* failed \||passed, [1-9]\d* failed\b|^(?:[\w.-]{1,60}: )?(?:ERROR|FATAL|error|fatal): |^npm (?:ERR!|"
@@ -75,18 +196,22 @@ _FAILURE_PARTS = ("FAIL", "failed", "rror", "FATAL", "fatal", "ERROR", "ERR!", "
 
 _TRACE_PARTS = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
 """Every trace contains one of these."""
+
 _DURATION = re.compile(
     r"\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an|ein\w*|zwei|drei|un\w*|dos|tres|deux|"
     r"trois)[ -](?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|sekunden?|minuten?|stunden?|"
     r"tagen?|tage|wochen?|monat\w{0,2}|jahr\w{0,2}|minutos?|horas?|dias?|semanas?|mes(?:es)?|anos?|heures?|jours?|"
     r"semaines?|mois|ans?|annees?)\b"
 )
+
 _MONEY = re.compile(
     r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]{0,30}k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
     r"pounds?|bucks|quid|francs?|franken|cents?|kr|kronor|forints?|huf|pesos)\b"
 )
+
 _LINK = re.compile(r"https?://|\bwww\.|\S@\S{1,253}\.\w")
 """Domains have at most 253 characters; unbounded, a run of `@a.` takes quadratic time."""
+
 _CODE = re.compile(
     r"```|\w\(\)|[{};]\s*$|=>|::|</\w|^[^\S\n]*(?:def|class|import|from|function|const|let|var|select|create) \w",
     re.MULTILINE,
@@ -205,6 +330,7 @@ LABEL_CACHE_SIZE = 512
 revised turns, at 2 ms for a long one."""
 
 _BIT = {label.name: label.value for label in SentenceLabel}
+
 _ROLE = {role: SentenceLabel[role.upper()].value for role in ("user", "assistant", "system", "tool")}
 
 LABEL_BY_ITEM_KIND: Mapping[ItemKind | None, SentenceLabel] = {
@@ -272,3 +398,28 @@ def has_signals(turn: Memory) -> bool:
 def has_text_signals(turn: Memory) -> bool:
     """True if the turn's text or a model's answer about it concerns an intention, even without an item."""
     return turn.reading.aims is not None or bool(label_memory(turn) & SIGNAL_LABELS)
+
+
+@lru_cache(KEPT_SENTENCES)
+def _labels_of(spaced: str) -> frozenset[str]:
+    words = spaced.split()
+    start = 0
+    while start < min(MAX_FILLERS, len(words) - 1) and words[start] in _FILLERS:
+        start += 1
+    opening = f" {' '.join(words[start:])} " if words[0] in _FILLERS else spaced
+    keys = {*words, *[word[:PREFIX_CHARS] for word in words], *map(" ".join, pairwise(words))}
+    labels = {cue.label for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.matches(spaced, opening)}
+    for index in {index for word in keys & _PATTERN_KEYS for index in _PATTERNS[word]}:
+        label, _, pattern = LABEL_PATTERNS[index]
+        if label not in labels and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
+            labels.add(label)
+    if "CONSTRAINT" in labels and HARM.search(spaced):
+        labels.add("SAFETY")
+    if "WITHDRAWAL" in labels:
+        labels -= RULE_LABELS
+    for excluded, context in _EXCLUDING_CONTEXTS:
+        if labels & excluded and context.search(spaced):
+            labels -= excluded
+    if "INSTRUCTION" in labels and TASK_OPENING.search(spaced) and not STANDING.search(spaced):
+        labels.discard("INSTRUCTION")
+    return frozenset(labels)

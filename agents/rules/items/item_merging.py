@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from modestream_client.hits import Evidence
 
-from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import ExtractedItem
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.memory.versions import derive_item_id, hash_texts
 from agents.rules.memory.visibility import item_visibility, with_applicable_embedding

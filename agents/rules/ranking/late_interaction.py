@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from agents.rules.index.bm25 import idf
 from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.ranking.query_features import FeatureArrays
+from agents.rules.index.vocabulary import idf
+from agents.rules.ranking.memory_features import FeatureArrays
 from agents.rules.text.languages import detect_language, stems, stop_words_of
 from agents.rules.text.tokenizer import fold, tokenize
 from schemas.models.vectors import Matrix, Spans

@@ -13,16 +13,15 @@ import numpy as np
 from modestream_client.hits import Scores
 
 from agents.rules.index.columns import FloatArray, IntArray, Mask
-from agents.rules.ranking.features import PreparedFeatures, RankingFeatures
-from agents.rules.ranking.memory_features import take_or_zero
-from agents.rules.ranking.query_features import (
+from agents.rules.ranking.features import NEIGHBOUR_OFFSETS, LinearModel, PreparedFeatures, RankingFeatures
+from agents.rules.ranking.memory_features import (
     FEATURE_SCALES,
     QueryFeatures,
     compute_fields,
     first_stage_score,
     matched_term_share,
+    take_or_zero,
 )
-from agents.rules.ranking.weights import NEIGHBOUR_OFFSETS, LinearModel
 
 
 def calibrate_by_rank(by_words: FloatArray, by_all: FloatArray, embedded: Mask) -> FloatArray:

@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
-from agents.ports.file_bytes import FileBytes, StoredBytes
+from agents.ports.files import FileBytes, StoredBytes
 from agents.rules.memory.resources import may_fetch
 from schemas.failures import Unavailable
 from schemas.models.files import ReadFailed
@@ -29,7 +29,7 @@ FAILURES = (BaseError, OSError, ValueError)
 
 
 class ObjectBytes:
-    """Implements `agents.ports.file_bytes.FileBytes` over a folder or `s3://bucket/prefix`."""
+    """Implements `agents.ports.files.FileBytes` over a folder or `s3://bucket/prefix`."""
 
     def __init__(self, place: str) -> None:
         """A folder is made with the first file; a bucket is opened with the variables of AWS's clients."""
@@ -103,7 +103,7 @@ def open_file_bytes(place: str) -> ObjectBytes:
 
 
 class ResourceBytes:
-    """Implements `agents.ports.file_bytes.FileSource`: uploads, and addresses under allowed prefixes."""
+    """Implements `agents.ports.files.FileSource`: uploads, and addresses under allowed prefixes."""
 
     def __init__(self, files: FileBytes, prefixes: Collection[str], max_bytes: int) -> None:
         self._files = files

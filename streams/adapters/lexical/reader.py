@@ -9,10 +9,9 @@ import numpy as np
 import orjson
 from modestream_client.vocabulary import EmbeddingStatus
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
-from agents.rules.index.vocabulary import Vocabulary
+from agents.rules.index.vocabulary import Postings, Vocabulary
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import VectorLocation, boundary_of, turn_index_names
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache

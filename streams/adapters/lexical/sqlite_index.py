@@ -10,10 +10,10 @@ from pathlib import Path
 
 from modestream_client.vocabulary import EmbeddingStatus
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.vocabulary import Postings
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import KeyCache, are_words_complete, complete_words, empty_words, ensure_words

@@ -17,9 +17,8 @@ import structlog
 from agents.memory.files import KeepFiles
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
-from agents.memory.slices import Slices
-from agents.ports.file_bytes import FileSource
-from agents.ports.files import FileReader
+from agents.memory.write_memory import Slices
+from agents.ports.files import FileReader, FileSource
 from agents.rules.memory.resources import file_name, uploads_of
 from schemas.failures import Unavailable
 from schemas.models.files import FileText, ReadFailed

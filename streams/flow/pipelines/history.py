@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from agents.rules.pipelines.editing import in_this_release, shipped_revision
+from agents.rules.pipelines.validation import in_this_release, shipped_revision
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.decoding import decode
 from schemas.state.pipelines import Revision

@@ -23,8 +23,14 @@ from agents.ports.models import LanguageModel
 from agents.ports.pipelines import BuiltInStep, CustomStep, InstalledSteps, State, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, has_custom_at, steps_not_to_skip
 from agents.rules.pipelines.contract import CustomStepConfig, StepContract, refuse
-from agents.rules.pipelines.editing import shipped_revision
-from agents.rules.pipelines.validation import Available, build_pipeline_view, check_topology, contract_of, read_config
+from agents.rules.pipelines.validation import (
+    Available,
+    build_pipeline_view,
+    check_topology,
+    contract_of,
+    read_config,
+    shipped_revision,
+)
 from schemas.failures import Rejected, Unavailable
 from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
 from streams.flow.pipelines.custom_step import RunnableStep, StepAccess, step_under_way

@@ -20,8 +20,7 @@ from agents.ports.commands import unknown_arguments
 from agents.ports.pipelines import State
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
-from agents.retrieval.model_steps import NO_MODEL, JudgeLayers, LocalRerank, NoModelAnswer, Rerank
-from agents.retrieval.retrieve import RERANK, ROUTE, Retrieve
+from agents.retrieval.retrieve import NO_MODEL, RERANK, ROUTE, JudgeLayers, LocalRerank, NoModelAnswer, Rerank, Retrieve
 from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.failures import Rejected

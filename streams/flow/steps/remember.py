@@ -14,7 +14,7 @@ from typing import cast
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
-from agents.memory.slices import Result, Slices
+from agents.memory.write_memory import Result, Slices
 from agents.ports.pipelines import ActivePipelines, State
 from agents.rules.index.lexical_document import is_long
 from agents.rules.items.extracting import AnalysedText, extract_items

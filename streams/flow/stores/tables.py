@@ -5,10 +5,10 @@ from typing import Generic, Protocol, TypeVar
 
 from modestream_client.vocabulary import EmbeddingStatus
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.vocabulary import Postings
 from agents.rules.memory.boundary_summary import CountedMemories
 from schemas.messages.receipts import ReceiptRow
 from schemas.scopes import ScopeFields

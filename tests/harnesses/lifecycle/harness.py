@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agents.commands.handle_commands import HandleCommands
 from agents.embedding.embed import Embed
 from agents.memory.items import MemoryEvent, WriteStep
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.commands import CommandHandler, CommandResult
 from agents.rules.memory.embedding_status import report_of

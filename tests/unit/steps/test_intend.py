@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from pathlib import Path
 
-from agents.intentions.intend import Intend
+from agents.intentions.adjust import Intend
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

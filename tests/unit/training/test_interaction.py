@@ -8,7 +8,7 @@ import pytest
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.decision import GENERAL_WITHOUT_INTENT, INTENT_PRECISION
+from agents.rules.interaction.stability import GENERAL_WITHOUT_INTENT, INTENT_PRECISION
 from schemas.state.interaction import INTERACTION_MODES
 from tests.builders.taxonomies import SHIPPED
 from training.interaction.calibration import best_temperature, expected_error, reliability

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
-from agents.rules.ranking.weights import RankingWeights, is_feature_name
+from agents.rules.ranking.features import RankingWeights, is_feature_name
+from agents.rules.ranking.memory_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Line, query_features_of
 from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations, training_conversations

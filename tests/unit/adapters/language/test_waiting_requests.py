@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
-from agents.retrieval.retrieve import Retrieve
+from agents.retrieval.retrieve import JudgeLayers, LocalRerank, Rerank, Retrieve
 from agents.rules.answer.drill_down import Layers
 from agents.rules.answer.hits import hit_of
 from schemas.messages.replies import SuccessReply

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.categories import categorize
-from agents.memory.file_items import FileItems
+from agents.memory.files import FileItems
 from agents.memory.write_memory import WriteMemory
 from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
 from agents.rules.index.lexical_document import LexicalDocument

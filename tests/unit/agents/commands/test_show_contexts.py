@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.commands.jobs_and_runs import ShowContexts
+from agents.commands.edit_pipelines import ShowContexts
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.messages.contexts import LoggedContext, LoggedReference

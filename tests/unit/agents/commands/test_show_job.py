@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.commands.jobs_and_runs import ShowJob
+from agents.commands.edit_pipelines import ShowJob
 from schemas.failures import Rejected
 from schemas.internal.job_history import JobHistory, StoredJob
 from schemas.messages.commands import Command

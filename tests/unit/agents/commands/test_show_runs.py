@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from modestream_client.runs import Pipeline, Run, RunFailure, RunPart
 
-from agents.commands.jobs_and_runs import ShowRuns
+from agents.commands.edit_pipelines import ShowRuns
 from agents.ports.jobs import RunPage
 from schemas.failures import Rejected
 from schemas.messages.commands import Command

@@ -5,8 +5,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import MAX_KEPT_AGAINST_MODE
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
-from agents.rules.interaction.stability import assume_stable
+from agents.rules.interaction.stability import MIN_MODE_CONFIDENCE, assume_stable
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Resource, TurnUnderstanding
 from tests.builders.items import distilled_of

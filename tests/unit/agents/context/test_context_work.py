@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agents.context import packing, pauses, revised_rules
+from agents.context import packing, revised_rules, sizing
 from schemas.failures import Rejected
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
@@ -33,7 +33,7 @@ async def counting_turns_of_others() -> AsyncIterator[list[None]]:
 
 
 async def test_others_run_between_two_sticky_memories(library: ContextHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pauses, "SLICE_S", 0.0)
+    monkeypatch.setattr(sizing, "SLICE_S", 0.0)
     library.store(*(made(f"You must never deploy version {number} on a Friday.", number) for number in range(100)))
     async with counting_turns_of_others() as turns:
         result = await library.assemble_context(budget_tokens=LARGEST_BUDGET)
@@ -46,7 +46,7 @@ async def test_others_run_between_two_rules_that_may_have_expired(
 ) -> None:
     rules = [made(f"Never deploy version {number} until 3 May 2031.", number) for number in range(100)]
     library.store(*rules, made("The ban of version 7 is lifted.", 200))
-    monkeypatch.setattr(pauses, "SLICE_S", 0.0)
+    monkeypatch.setattr(sizing, "SLICE_S", 0.0)
     async with counting_turns_of_others() as turns:
         await library.assemble_context(budget_tokens=300)
     assert len(turns) >= 2 * 100

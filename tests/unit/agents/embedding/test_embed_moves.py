@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.extracting import ExtractedItem, extract_by_rules
 from agents.rules.items.item_merging import filtered_mode
 from agents.rules.memory.versions import derive_item_id
 from agents.rules.memory.visibility import mode_visibility

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.intentions.intend import Intend
+from agents.intentions.adjust import Intend
 from agents.ports.commands import CommandHandler
 from schemas.failures import Rejected
 from schemas.internal.events import Learned

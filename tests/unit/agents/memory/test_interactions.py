@@ -7,7 +7,7 @@ import pytest
 from modestream_client.vocabulary import InteractionMode
 
 from agents.memory.remember import TurnResult
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.rules.interaction.stability import week_of
 from agents.rules.memory.versions import hash_texts
 from schemas.internal.changes import Change

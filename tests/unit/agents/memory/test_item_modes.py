@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from schemas.internal.changes import Change
 from schemas.scopes import Scope
 from schemas.state.memories import Memory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.events import Remembered
 from schemas.state.forgotten import ForgottenBefore

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.memory.slices import finish
 from agents.memory.understood import DerivedEvent
+from agents.memory.write_memory import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.memory.slices import finish
 from agents.memory.understood import UnderstoodResult
+from agents.memory.write_memory import finish
 from schemas.internal.events import Forgotten, Learned, Remembered
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL

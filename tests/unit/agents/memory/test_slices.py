@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.rules.items.extracting import analyse
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

@@ -7,7 +7,7 @@ import pytest
 
 from agents.ports.models import Embedder
 from agents.retrieval import vector_search
-from agents.retrieval.lexical_features import LexicalFeatures
+from agents.retrieval.hits import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.rank_fusion import CROSS_LINGUAL_BIAS, ModeSearchResult

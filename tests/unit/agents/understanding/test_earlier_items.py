@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.memory.slices import finish
+from agents.memory.write_memory import finish
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import MAX_EARLIER_ITEMS, EarlierItems, Understand

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.interaction.decision import apply_threshold
+from agents.rules.interaction.stability import apply_threshold
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agents.rules.answer.hits import MAX_SHOWN_PASSAGES, PartScores, best_passages, part_scores, passage_coverage
-from agents.rules.index.bm25 import Postings, idf
 from agents.rules.index.columns import FloatArray
+from agents.rules.index.vocabulary import Postings, idf
 from agents.rules.text.sentences import Span
 from schemas.models.vectors import Nearest, ScoredPassages
 

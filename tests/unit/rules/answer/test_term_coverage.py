@@ -3,7 +3,7 @@
 import pytest
 
 from agents.rules.answer.drill_down import category_layer
-from agents.rules.answer.term_coverage import TermCoverage, is_sufficient, match_entries
+from agents.rules.answer.hits import TermCoverage, is_sufficient, match_entries
 from agents.rules.query.questions import parse_question
 from agents.rules.text.languages import LANGUAGES
 from schemas.state.categories import Category

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from agents.rules.categories.suggesting import CategoryGroups, group_items
+from agents.rules.categories.taxonomy import CategoryGroups, group_items
 from agents.rules.clustering.clustering import normalise_rows
 from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.index.bm25 import K1, B, Postings, bm25, idf
+from agents.rules.index.vocabulary import K1, B, Postings, bm25, idf
 
 
 def postings(*numbers_and_counts: tuple[int, int]) -> Postings:

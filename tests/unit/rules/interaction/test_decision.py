@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.interaction.decision import (
+from agents.rules.interaction.stability import (
     HIGH_CONFIDENCE,
     MIN_MODE_CONFIDENCE,
     SWITCHING_CONFIDENCE,

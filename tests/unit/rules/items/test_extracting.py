@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from modestream_client.vocabulary import ItemKind
 
-from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import (
     MAX_RULE_ITEMS,
     MAX_SEGMENTS,
+    ExtractedItem,
     extract_by_model,
     extract_by_rules,
     extract_items,

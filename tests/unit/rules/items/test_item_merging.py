@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.extracting import ExtractedItem, extract_by_rules
 from agents.rules.items.item_merging import (
     MAX_SUPPORTS,
     ItemDiff,

@@ -8,8 +8,14 @@ from modestream_client.arguments import Edit
 from pydantic import TypeAdapter
 
 from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY, RerankConfig
-from agents.rules.pipelines.editing import apply_edits, in_this_release
-from agents.rules.pipelines.validation import Available, check_topology, contract_of, read_config
+from agents.rules.pipelines.validation import (
+    Available,
+    apply_edits,
+    check_topology,
+    contract_of,
+    in_this_release,
+    read_config,
+)
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
 from streams.adapters.installed_steps import PythonSteps

@@ -5,18 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
-from agents.rules.ranking.features import RankingFeatures
-from agents.rules.ranking.memory_features import conversation_best, shift_turns, take_or_zero
-from agents.rules.ranking.query_features import (
+from agents.rules.index.vocabulary import Postings
+from agents.rules.ranking.features import LinearModel, RankingFeatures, RankingWeights
+from agents.rules.ranking.memory_features import (
     QueryFeatures,
     compute_fields,
+    conversation_best,
     conversation_bm25,
     matched_term_share,
     neighbourhood_bm25,
+    shift_turns,
+    take_or_zero,
 )
-from agents.rules.ranking.weights import LinearModel, RankingWeights
 from tests.builders.query_features import Line, query_features_of
 
 TALK = [

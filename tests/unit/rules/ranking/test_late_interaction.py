@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, MemoryRow, Trait
+from agents.rules.index.vocabulary import Postings
 from agents.rules.ranking.late_interaction import (
     CONTINUATION_WEIGHT,
     MAX_LEXICAL_CANDIDATES,
     select_candidates,
     weight_query_tokens,
 )
-from agents.rules.ranking.query_features import lexical_fields
+from agents.rules.ranking.memory_features import lexical_fields
 
 KIND = MemoryKind((("user_id", "ana"),), "general", "episodic", "medium")
 MANY = 1000

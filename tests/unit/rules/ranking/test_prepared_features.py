@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.ranking.features import PreparedFeatures, prepare_features, uses_vectors
-from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.features import LinearModel, PreparedFeatures, RankingWeights, prepare_features, uses_vectors
+from agents.rules.ranking.memory_features import QueryFeatures
 from agents.rules.ranking.ranking import rank_memories
-from agents.rules.ranking.weights import LinearModel, RankingWeights
 from tests.builders.query_features import Line, query_features_of
 
 WEIGHTS = Path(__file__).parents[4] / "agents" / "data" / "ranking_weights.json"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from agents.rules.index.bm25 import Postings, idf
-from agents.rules.ranking.query_features import covered_share
+from agents.rules.index.vocabulary import Postings, idf
+from agents.rules.ranking.memory_features import covered_share
 
 
 def uncut(*numbers: int) -> Postings:

@@ -13,9 +13,16 @@ from hypothesis.extra import numpy as arrays
 from modestream_client.vocabulary import Role
 
 from agents.rules.index.columns import FloatArray, Mask
-from agents.rules.ranking.features import MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures, reciprocal_ranks
-from agents.rules.ranking.memory_features import question_traits
-from agents.rules.ranking.query_features import FEATURE_DECIMALS, MODEL_VARIANTS, compute_fields
+from agents.rules.ranking.features import (
+    MAX_CONTEXT_SCORE,
+    MAX_NEIGHBOUR_SCORE,
+    LinearModel,
+    RankingFeatures,
+    RankingWeights,
+    is_feature_name,
+    reciprocal_ranks,
+)
+from agents.rules.ranking.memory_features import FEATURE_DECIMALS, MODEL_VARIANTS, compute_fields, question_traits
 from agents.rules.ranking.ranking import (
     CALIBRATION_TEXT,
     INTERCEPT_TEXT,
@@ -26,7 +33,6 @@ from agents.rules.ranking.ranking import (
     describe_feature,
     rank_memories,
 )
-from agents.rules.ranking.weights import LinearModel, RankingWeights, is_feature_name
 from tests.builders.query_features import Line, query_features_of
 from tests.harnesses.retrieval import WEIGHTS
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from agents.rules.ranking.features import RankingFeatures
-from agents.rules.ranking.memory_features import is_identifier
-from agents.rules.ranking.query_features import compute_fields
+from agents.rules.ranking.features import RankingFeatures, RankingWeights
+from agents.rules.ranking.memory_features import compute_fields, is_identifier
 from agents.rules.ranking.ranking import rank_memories
-from agents.rules.ranking.weights import RankingWeights
 from tests.builders.query_features import Line, query_features_of
 from tests.harnesses.retrieval import WEIGHTS
 
