@@ -20,7 +20,6 @@ class Rejected(Exception):
 
     @property
     def dead_letter_code(self) -> str:
-        """The code in the header of a dead letter."""
         return self.code
 
 
@@ -32,7 +31,6 @@ class Poison(Rejected):
 
     @property
     def dead_letter_code(self) -> str:
-        """The code in the header of a dead letter."""
         return "poison"
 
 

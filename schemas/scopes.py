@@ -138,7 +138,6 @@ class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
 
     @property
     def boundary(self) -> str:
-        """The canonical boundary string."""
         return boundary_key([getattr(self, field) for field in self.boundary_fields])
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:

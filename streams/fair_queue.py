@@ -31,7 +31,6 @@ class FairShare:
     """A longer value is large: one large record begins at a time, and records that are not large never wait for it."""
 
     def is_large(self, record: Record) -> bool:
-        """True if a record is large."""
         return self.large_bytes is not None and len(record.value or b"") > self.large_bytes
 
 

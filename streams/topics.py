@@ -175,5 +175,4 @@ def group_id(settings: Settings) -> str:
 
 
 def changelog(settings: Settings, table: str) -> str:
-    """Return the changelog topic of a table."""
     return f"{group_id(settings)}-{table}-changelog"

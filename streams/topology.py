@@ -93,12 +93,10 @@ class Subscription:
 
     @property
     def agent_names(self) -> tuple[str, ...]:
-        """The names of the agents."""
         return tuple(agent.__name__ for agent in self.agents)
 
     @property
     def name(self) -> str:
-        """The name of the consumer."""
         return "-".join((self.topic, *self.agent_names))
 
 

@@ -116,7 +116,6 @@ class Categorize:
         return self._refiled(command, category, (category.name, *category.formerly))
 
     async def list_categories(self, command: Command, _offset: int) -> CommandResult:
-        """List the categories of a scope."""
         wanted, scope = parse_arguments(ListCategories, command), command.scope.model_dump()
         if wanted.include_summary:
             await self._refresher.refresh(scope)

@@ -38,7 +38,6 @@ class CategoryMembers:
         self._boundary_fields = boundary_fields
 
     def boundary_of(self, scope: Mapping[str, str]) -> str:
-        """Return the boundary string of a scope."""
         return self._boundary_fields.key(scope)
 
     def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -68,7 +67,6 @@ class CategoryMembers:
         return count
 
     def items_by_mode(self, scope: Mapping[str, str]) -> dict[str, list[str]]:
-        """Return the ids of all items of a scope by mode."""
         ids_by_mode: defaultdict[str, list[str]] = defaultdict(list)
         for index in self._indexes(scope):
             memories, modes = index.memories, [kind.mode for kind in index.memories.kinds]

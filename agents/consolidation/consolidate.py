@@ -317,7 +317,6 @@ class Consolidate:
         return self._distil.expected_tokens(cluster, _distil_prompt(self._declared(run, mode)))
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
-        """Distil a cluster."""
         declared = self._declared(run, mode)
         may_ask = declared is not None and not self._is_private_now(declared, cluster)
         summary = await self._distil.text(cluster, may_ask=may_ask, mode_prompt=_distil_prompt(declared))
@@ -349,7 +348,6 @@ class Consolidate:
         return declared.private or any(turn is None or turn.visibility.private for turn in turns)
 
     def outcome_of(self, event: Distilled) -> SupersedeState:
-        """Return the state of a published event."""
         memory_id = event.memory.memory_id
         if self._memories.is_forgotten(memory_id):
             return "refused"

@@ -62,18 +62,15 @@ class RuleTexts:
     def taken_back(
         self, turn: Memory, labels: SentenceLabel, statements: Iterable[str], *, by_number: bool
     ) -> list[Span]:
-        """Return the sentences with these labels that a statement takes back."""
         return self._taken_back(turn.text, labels, tuple(map(self._stems, statements)), by_number=by_number)
 
     def labels(self, turn: Memory, without: Iterable[tuple[int, int]] = ()) -> SentenceLabel:
-        """Return the labels of a turn without these spans of its text."""
         key = turn.memory_id, tuple(without)
         if key not in self._labels:
             self._labels[key] = labels_without(turn, key[1])
         return self._labels[key]
 
     def lost_labels(self, turn: Memory, spans: Sequence[Span]) -> SentenceLabel:
-        """Return the labels that a turn has by these sentences alone."""
         return self.labels(turn) & ~self.labels(turn, spans) if spans else NO_LABELS
 
 

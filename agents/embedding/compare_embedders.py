@@ -70,7 +70,6 @@ class CompareEmbedders:
     async def conclude(
         self, mode: Mode, sample: Sequence[SampledTurn], vectors: Sequence[VectorPair | None]
     ) -> dict[str, Any]:
-        """Return the comparison of the turns that have vectors."""
         pairs = [(turn, pair) for turn, pair in zip(sample, vectors, strict=True) if pair is not None]
         turns = [turn for turn, _ in pairs]
         if mode.embedder == GENERAL or len(pairs) < MIN_TURNS:

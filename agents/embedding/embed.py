@@ -291,7 +291,6 @@ class Embed:
 
 
 def raised_or(result: list[Embedded] | BaseException) -> list[Embedded]:
-    """Return a result, or raise it."""
     if isinstance(result, BaseException):
         raise result
     return result

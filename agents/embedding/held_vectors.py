@@ -40,7 +40,6 @@ class EncodedMemory:
 
     @property
     def place(self) -> VectorLocation | None:
-        """The location of the new vector."""
         if self.space is None or self.vectors is None:
             return None
         return VectorLocation(mode=self.space.mode, space=self.space.fingerprint.digest)

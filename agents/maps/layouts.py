@@ -127,7 +127,6 @@ class MapMemories:
 
 
 def location_of(space: VectorSpace) -> VectorLocation:
-    """Return the location of a space's vectors."""
     return VectorLocation(mode=space.mode, space=space.fingerprint.digest)
 
 

@@ -134,7 +134,6 @@ class Move:
         self._asks_model = asks_model
 
     def apply(self, memory: Memory, change: Change) -> WriteStep:
-        """Move a memory as a change demands."""
         assert change.to is not None
         if not change.ids:
             return self._move((change.to, memory.mode_source), memory)

@@ -99,7 +99,6 @@ class FileItems:
             self._assign(memory, merge_assignments(before, categories))
 
     def with_current_names(self, event: Embedded, memory: Memory) -> Embedded:
-        """Return the event with the current names of its categories."""
         if not event.categories:
             return event
         categories = rename_assignments(event.categories, self._categories.get(memory.scope))

@@ -94,7 +94,6 @@ class KeepItems:
         return [support for item in self.items_of(turn) for support in supports_from_turn(item, turn)]
 
     def write_turn(self, turn: Memory, supports: Sequence[Support]) -> WrittenTurn:
-        """Write a turn with these supports, and its items, at a stretch."""
         return finish(self.write_in_slices(turn, supports))
 
     def write_in_slices(self, turn: Memory, supports: Sequence[Support]) -> Slices[WrittenTurn]:
@@ -177,7 +176,6 @@ class KeepItems:
         return [forgotten_event(item), *successor_events, *turns, *self._learned_of(others)]
 
     def items_of(self, turn: Memory) -> list[Memory]:
-        """Return the existing items of a turn."""
         items = [self._memories.get(item_id) for item_id in turn.items]
         return [item for item in items if item is not None]
 
@@ -309,5 +307,4 @@ class KeepItems:
 
 
 def forgotten_event(memory: Memory) -> Forgotten:
-    """Return the event of a removed memory."""
     return Forgotten.last_in(memory.memory_id, memory.embedding.place)

@@ -72,11 +72,9 @@ class Unbounded:
     """An unlimited budget, for requests that a caller waits for."""
 
     def is_over(self) -> bool:
-        """Return False."""
         return False
 
     def may_spend(self, tokens: int) -> bool:  # noqa: ARG002 - as the port has it
-        """Return True."""
         return True
 
     def spend(self, tokens: int) -> None:
@@ -117,7 +115,6 @@ class NoContextLog:
     """A log that has no contexts."""
 
     async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:  # noqa: ARG002
-        """Return None."""
         return None
 
 
@@ -132,5 +129,4 @@ class EmptyRunLog:
         limit: int,  # noqa: ARG002
         since_ms: int = 0,  # noqa: ARG002
     ) -> RunPage:
-        """Return nothing."""
         return RunPage(())

@@ -112,7 +112,6 @@ class JudgeLayers:
         self._by_default = by_default
 
     def is_asked(self, request: RetrieveRequest) -> bool:
-        """True if a model is to judge the layers of this request."""
         asks = self._by_default if request.sufficiency is None else request.sufficiency == "model"
         return asks and request.depth == "auto"
 
@@ -192,7 +191,6 @@ class LocalRerank:
         return request.model_copy(update={"top_k": max(request.top_k, MAX_READ_HITS), "min_score": 0.0})
 
     def shown(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        """Return the hits that are read."""
         return hits[:MAX_READ_HITS]
 
     async def order(self, request: RetrieveRequest, hits: Sequence[Hit]) -> ReadHits:

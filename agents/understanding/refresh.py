@@ -35,7 +35,6 @@ class RefreshLimits:
     tokens: int
 
     def of(self, job: Job) -> "RefreshLimits":
-        """Return the limits of a job."""
         calls = self.calls if job.max_calls is None else min(job.max_calls, self.calls)
         tokens = self.tokens if job.max_tokens is None else min(job.max_tokens, self.tokens)
         return RefreshLimits(calls, tokens)

@@ -46,7 +46,6 @@ class Released(BaseModel, frozen=True, populate_by_name=True):
 
     @property
     def memory_id(self) -> str:
-        """The id of the memory."""
         return self.memory.memory_id
 
 

@@ -161,5 +161,4 @@ class JobHistory(BaseModel, frozen=True):
         return self.model_copy(update={"stored": latest})
 
     def without_texts(self) -> Self:
-        """Return the history without the texts of memories."""
         return self.model_copy(update={"stored": tuple(job.without_texts() for job in self.stored)})

@@ -122,7 +122,6 @@ class ModelRecord(BaseModel, frozen=True, populate_by_name=True):
 
     @property
     def key(self) -> bytes:
-        """The key of the record."""
         return MODEL_KEY + self.space.encode()
 
 
@@ -141,7 +140,6 @@ class SpaceRecord(BaseModel, frozen=True, populate_by_name=True):
 
     @property
     def key(self) -> bytes:
-        """The key of the record."""
         return SPACE_KEY + self.space.encode()
 
 
@@ -157,7 +155,6 @@ class TaxonomyTables(BaseModel, frozen=True):
     replaces: tuple[str, ...] = ()
 
     def is_same(self, other: Self) -> bool:
-        """True if both are the same tables."""
         return (self.version, self.digest) == (other.version, other.digest)
 
     def may_follow(self, other: Self) -> bool:

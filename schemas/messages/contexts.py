@@ -74,5 +74,4 @@ def selection_of(fields: Mapping[str, tuple[str, ...] | None]) -> ScopeSelection
 
 
 def query_digest(query: str) -> str:
-    """Return the digest of a question."""
     return hashlib.sha256(query.encode("utf-8", "replace")).hexdigest()

@@ -40,7 +40,6 @@ class Category(BaseModel, frozen=True):
     since: int = -1
 
     def without_former(self, names: Container[str]) -> Self:
-        """Return the category without these earlier names."""
         if not any(name in names for name in self.formerly):
             return self
         return self.model_copy(update={"formerly": tuple(name for name in self.formerly if name not in names)})
@@ -68,7 +67,6 @@ class Taxonomy(BaseModel, frozen=True):
         return self.categories.get(name)
 
     def find_current(self, name: str) -> Category | None:
-        """Return the category that has, or had, this name."""
         renamed = (category for category in self.categories.values() if name in category.formerly)
         return self.find(name) or next(renamed, None)
 

@@ -19,7 +19,6 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def upload_uri(sha256: str) -> str:
-    """Return the URI of uploaded bytes."""
     return f"file:{sha256}"
 
 

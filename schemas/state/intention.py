@@ -106,7 +106,6 @@ class Intention(BaseModel, frozen=True):
         return entries
 
     def open_entries(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
-        """Return the open entries of a list."""
         return tuple(entry for entry in self.of(part) if not entry.is_done)
 
     @property

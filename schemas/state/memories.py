@@ -67,7 +67,6 @@ class Resource(PublishedResource, frozen=True, strict=True):
     parts: int = Field(default=0, exclude_if=lambda parts: parts == 0)
 
     def published(self) -> PublishedResource:
-        """Return it as it was published."""
         return PublishedResource(**{name: getattr(self, name) for name in PublishedResource.model_fields})
 
 
@@ -337,7 +336,6 @@ def unsearchable_index_name(index_name: str) -> str:
 
 
 def boundary_of(index_name: str) -> str:
-    """Return the boundary of an index."""
     return index_name.partition("//")[0]
 
 

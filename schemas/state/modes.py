@@ -86,7 +86,6 @@ class Mode(ModeFields, frozen=True):
         return FormerEmbedder.model_validate(self, from_attributes=True)
 
     def decay_of(self, memory_type: MemoryType) -> Decay:
-        """Return the decay of its memories of a type."""
         return self.decay if isinstance(self.decay, str) else self.decay.get(memory_type, DEFAULT_DECAY)
 
     @property
@@ -193,7 +192,6 @@ class VectorSpace:
 
     @classmethod
     def held_by(cls, collection: str, fingerprint: Fingerprint) -> Self:
-        """Return the space of a collection by its name and fingerprint."""
         return cls(collection.removesuffix(collection_name("", fingerprint.digest)), fingerprint)
 
     @property

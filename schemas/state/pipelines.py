@@ -32,7 +32,6 @@ class PlacedStep(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def pipeline(self) -> str:
-        """The name of its pipeline."""
         return self.step_id.split(".", 1)[0]
 
 
@@ -44,12 +43,10 @@ class Topology(BaseModel, frozen=True, extra="forbid"):
     evolve: tuple[PlacedStep, ...]
 
     def of(self, pipeline: str) -> tuple[PlacedStep, ...]:
-        """Return the steps of one pipeline."""
         steps: tuple[PlacedStep, ...] = getattr(self, pipeline)
         return steps
 
     def steps(self) -> list[PlacedStep]:
-        """Return all steps."""
         return [*self.memorize, *self.retrieve, *self.evolve]
 
     def find(self, step_id: str) -> PlacedStep | None:

@@ -56,7 +56,6 @@ class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
         return any(getattr(self, name) is not None for name in type(self).model_fields if name not in own)
 
     def covers(self, scope: Scope) -> bool:
-        """True if the grant includes the scope."""
         return all(admits(getattr(self, field, None), value) for field, value in scope.model_dump().items())
 
     def covers_boundary(self, scope: Scope | Selector) -> bool:
@@ -84,7 +83,6 @@ class Policy(BaseModel, extra="forbid", frozen=True, strict=True):
     principals: dict[str, Annotated[tuple[Grant, ...], Field(strict=False)]]
 
     def of(self, principal: str) -> tuple[Grant, ...]:
-        """Return the grants of a principal."""
         return self.principals.get(principal, ())
 
 
@@ -106,7 +104,6 @@ def grant_of(scope: type[Scope]) -> type[Grant]:
 
 
 def policy_of(scope: type[Scope]) -> type[Policy]:
-    """Return the policy of a deployment with these scopes."""
     grant: Any = grant_of(scope)
     if grant is Grant:
         return Policy

@@ -81,7 +81,6 @@ def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) ->
 
 
 def channel_name(settings: Settings, topic: str) -> str:
-    """Return the name of a topic's channel."""
     return topic.removeprefix(settings.topic_prefix)
 
 

@@ -98,7 +98,6 @@ class WireSchema(GenerateJsonSchema):
     """JSON Schemas with portable patterns: the end of a text is `$`."""
 
     def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
-        """Return the schema of a string."""
         described = super().str_schema(schema)
         if "pattern" in described:
             described["pattern"] = described["pattern"].replace(r"\z", "$")
@@ -111,7 +110,6 @@ def component_name(name: str) -> str:
 
 
 def reply_name(kind: str) -> str:
-    """Return the name of the reply to a kind of request."""
     return f"{kind}.reply"
 
 

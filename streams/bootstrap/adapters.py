@@ -154,7 +154,6 @@ def shipped_classifier() -> InteractionClassifier:
 def build_models(
     embedders: Embedders, language: LanguageModel, cross_encoder: CrossEncoder, taxonomy: ModeTaxonomy
 ) -> WorkerModels:
-    """Build the models of a worker over these."""
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier(), taxonomy)

@@ -128,7 +128,6 @@ class BuildAgents:
         return matcher
 
     def __call__(self, partition: int) -> PartitionAgents:
-        """Build the agents of a partition."""
         stores, models, clock = self._ctx.stores.at(partition), self._models, self._ctx.clock
         index = self._indexes.at(partition)
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
@@ -193,7 +192,6 @@ class BuildAgents:
         )
 
     def answering(self, partition: int, active: ActivePipelines) -> tuple[Retrieve, Assemble]:
-        """Return the agents that answer questions by these pipelines."""
         stores, clock = self._ctx.stores.at(partition), self._ctx.clock
         boundary_fields = self._ctx.scope_model.boundary_fields
         intend = Intend(stores.intentions, stores.memories, clock, boundary_fields)

@@ -82,7 +82,6 @@ class ConfiguredSteps:
         return config.profile or self._settings.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 
     def model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
-        """Return the language models of a step, and the template of its prompt."""
         config = _config(active, step, ModelConfig)
         return TimedModels(self._language, step, config.profile), self._template(config, step)
 
@@ -145,7 +144,6 @@ class ConfiguredSteps:
         )
 
     def run_limits(self, active: ActivePipelines) -> RunLimits:
-        """Return the limits of a consolidation."""
         chosen, config = self._settings, _config(active, "evolve.select", SelectConfig)
         return RunLimits(
             config.seconds or chosen.consolidation_seconds,

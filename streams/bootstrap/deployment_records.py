@@ -148,7 +148,6 @@ MAX_SPACES = 1000
 
 
 def setup_of(settings: Settings, taxonomy: ModeTaxonomy) -> Setup:
-    """Return the setup of a worker."""
     providers = {
         name: Provider(model=profile.model, roles=profile.roles) for name, profile in settings.llm_profiles.items()
     }
@@ -188,14 +187,12 @@ class RecordedSpaces:
         self._new: asyncio.Queue[SpaceRecord] = asyncio.Queue()
 
     async def read(self) -> None:
-        """Read what is recorded."""
         for key, values in (await self._records.values()).items():
             if key.startswith((SPACE_KEY, MODEL_KEY)):
                 kind: Any = SpaceRecord if key.startswith(SPACE_KEY) else ModelRecord
                 self._embedders |= {record.space: record.embedder for record in readable(values, kind)}
 
     def note(self, fingerprint: Fingerprint) -> None:
-        """Have a space recorded, unless it is."""
         if fingerprint.digest in self._embedders or len(self._embedders) >= MAX_SPACES:
             return
         self._embedders[fingerprint.digest] = fingerprint.embedder
@@ -236,7 +233,6 @@ REFUSALS = {
 
 
 def service_record(settings: Settings) -> ServiceRecord:
-    """Return the record of a deployment with these settings."""
     inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
     # Kinds of questions may come and go: they are not stored.
     kept = (inputs.turns, inputs.commands, inputs.triggers, inputs.changes, inputs.jobs)

@@ -35,7 +35,6 @@ class TopicSettings:
     retention: LogRetention
 
     def wanted(self) -> dict[str, dict[str, str]]:
-        """Return the settings of all topics by name."""
         configs = topic_configs(self.topics, kept_hours(self.settings))
         named = {topic: {**config, **self._asked_for(topic)} for topic, config in configs.items()}
         return named | {topic: {**CHANGELOG, **self._asked_for(topic)} for topic in self.changelogs}

@@ -256,7 +256,6 @@ async def run_query(memory: MemoryClient, number: int, question: Json, print_lin
 
 
 async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintLine) -> None:
-    """Assemble a prompt and print it."""
     context = await memory.assemble(**wanted)
     for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
         print_line(line)

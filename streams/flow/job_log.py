@@ -48,7 +48,6 @@ class JobLog:
             self._running.pop(job.job_id, None)
 
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
-        """Return the running jobs of a boundary."""
         return [tally for tally in self._running.values() if tally.job.scope.boundary == boundary]
 
     def last_backfill(self, partition: int, boundary: str) -> Mapping[str, datetime]:
@@ -121,7 +120,6 @@ class PartitionJobs:
     partition: int
 
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
-        """Return the running jobs of a boundary."""
         return self.log.under_way(boundary)
 
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:

@@ -81,7 +81,6 @@ class WorkerContext:
         return Replies(self.publisher, self.topics.dead_letters, self.clock, self.meters)
 
     def is_assigned(self, partition: int) -> bool:
-        """True if the partition is assigned to this worker."""
         return self.turns_log is None or self.turns_log.is_assigned(partition)
 
     def served_partitions(self) -> list[int]:

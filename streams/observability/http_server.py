@@ -92,7 +92,6 @@ class MonitoringServer:
         await asyncio.to_thread(port_file.write_text, str(self._runner.addresses[0][1]))
 
     async def stop(self) -> None:
-        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
 

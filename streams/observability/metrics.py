@@ -238,7 +238,6 @@ class Meters:
         self._dropped_runs.inc()
 
     def turns_archived(self, turns: int) -> None:
-        """Count archived turns."""
         self._archived.inc(turns)
 
     def watch_retention(self, what: str, interval_s: float) -> None:

@@ -90,7 +90,6 @@ class FollowedRecord:
             self.end()
 
     def end(self) -> None:
-        """End the span."""
         self._span.end()
 
 

@@ -107,7 +107,6 @@ class PartitionDatabase:
         self._offsets[log] = next_offset
 
     def remove_offset(self, log: str) -> None:
-        """Remove the offset of a log."""
         self._offsets.pop(log, None)
         with self.writing():
             self.execute("DELETE FROM offsets WHERE log = ?", (log,))
@@ -277,7 +276,6 @@ class TableRows:
         )
 
     def get(self, key: bytes) -> bytes | None:
-        """Return a value."""
         # Spelled out, as a question reads a thousand values.
         try:
             row = self._execute(self._read, (key,)).fetchone()
@@ -292,7 +290,6 @@ class TableRows:
             self._execute(self._upsert, (key, value))
 
     def delete(self, key: bytes) -> None:
-        """Delete a row."""
         with self._database.writing():
             self._execute(self._remove, (key,))
 
@@ -344,7 +341,6 @@ class PartitionDatabases:
         return database
 
     def opened(self, partition: int) -> PartitionDatabase | None:
-        """Return the database of a partition if it is open."""
         return self._open.get(partition)
 
     def close(self, partition: int) -> None:
@@ -353,7 +349,6 @@ class PartitionDatabases:
             database.close()
 
     def path(self, partition: int) -> Path:
-        """Return the file of a partition."""
         return database_path(self._directory, partition)
 
     def close_all(self) -> None:
@@ -363,7 +358,6 @@ class PartitionDatabases:
 
 
 def database_path(directory: Path, partition: int) -> Path:
-    """Return the file of a partition."""
     return directory / f"partition-{partition}.sqlite"
 
 

@@ -95,7 +95,6 @@ class WaitingTurns:
                 del self._by_boundary[boundary]
 
     def first(self, boundary: str | None, otherwise: int) -> int:
-        """Return the first offset, of a boundary or of all."""
         if boundary is not None:
             line = self._by_boundary.get(boundary)
             return line[0] if line else otherwise

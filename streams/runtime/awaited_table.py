@@ -70,7 +70,6 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         self._note(partition, encoded, value)
 
     def delete(self, partition: int, key: str) -> None:
-        """Delete a row."""
         encoded = key.encode()
         self.rows(partition).delete(encoded)
         self._note(partition, encoded, None)
@@ -96,7 +95,6 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         return [Committed(self._commits, written)] if written else []
 
     def rows(self, partition: int) -> TableRows:
-        """Return the rows of a partition."""
         store: Any = self.data
         rows: TableRows = store.rows(partition)
         return rows

@@ -92,7 +92,6 @@ class ShortPollThread(AIOKafkaConsumerThread):
         return readable_end(self._ensure_consumer(), TopicPartition(*tp)) or 0
 
     def next_offset(self, tp: TP) -> int | None:
-        """Return the offset that is fetched next."""
         return next_offset(self._ensure_consumer(), TopicPartition(*tp))
 
     async def pause_fetching(self, tps: Iterable[TP]) -> None:

@@ -144,7 +144,6 @@ class FastStartTables(TableManager):
 
     @property
     def recovery(self) -> TableRecovery:
-        """Return the recovery of the tables."""
         if self._recovery is None:
             self._recovery = TableRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return cast("TableRecovery", self._recovery)
@@ -190,7 +189,6 @@ class FastStartTables(TableManager):
         return cast("SafeAssignmentApp", self.app)
 
     async def on_start(self) -> None:
-        """Start recovery."""
         await self._update_channels()
         await self.recovery.start()
 

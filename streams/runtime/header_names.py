@@ -67,7 +67,6 @@ class _LenientRecords:
         return bool(self._batches)
 
     def next_batch(self) -> Any:
-        """Return the next batch."""
         return self._batches.popleft()
 
 

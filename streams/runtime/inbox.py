@@ -71,7 +71,6 @@ class Inbox:
         return len(self._waiting) >= MAX_WAITING_EVENTS
 
     def put(self, event: HeldEvent) -> None:
-        """Append an event."""
         self._waiting.append(event)
         self._changed.set()
 
@@ -99,7 +98,6 @@ class Inbox:
         return self
 
     async def __anext__(self) -> HeldEvent:
-        """Return the next event."""
         self._passed += 1
         if self._passed % EVENTS_PER_PASS == 0:
             await asyncio.sleep(0)

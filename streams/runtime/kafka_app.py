@@ -276,7 +276,6 @@ def derive_rows(app: App, table: str, derive: DeriveRows, on_long_recovery: Call
 
 
 def changelog_of(app: App, table: str) -> str:
-    """Return the changelog of a table."""
     name: str = app.tables[table].changelog_topic.get_topic_name()
     return name
 

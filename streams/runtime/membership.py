@@ -62,7 +62,6 @@ class InstanceHeartbeatRequest(Request[HeartbeatRequestV3]):  # type: ignore[mis
         self._fields = fields
 
     def build(self, request_struct_class: type[HeartbeatRequestV3]) -> HeartbeatRequestV3:
-        """Return the request of a version."""
         return request_struct_class(*self._fields)
 
 

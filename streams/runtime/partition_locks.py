@@ -149,7 +149,6 @@ class PartitionLocks:
 
     @property
     def are_held(self) -> bool:
-        """True if all assigned partitions are held."""
         return self._assigned <= self._held.keys()
 
     def assign(self, partitions: Collection[int], copies: Collection[int] = ()) -> list[int]:
@@ -171,7 +170,6 @@ class PartitionLocks:
             held.close()
 
     def close(self) -> None:
-        """Release all partitions."""
         for partition in list(self._held):
             self.release(partition)
 

@@ -47,7 +47,6 @@ class KafkaTurnsLog:
         return end
 
     def is_assigned(self, partition: int) -> bool:
-        """True if the partition is assigned to this worker."""
         return TP(self._topic, partition) in self._app.consumer.assignment()
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:

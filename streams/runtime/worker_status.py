@@ -22,7 +22,6 @@ class WorkerStatus:
         self._prompt = frozenset({topics.turns, topics.retrieve, topics.commands, topics.changes})
 
     def partitions(self) -> set[int]:
-        """Return the partitions that are assigned to this worker."""
         return {tp.partition for tp in self._assigned() if tp.topic == self._turns}
 
     def lag(self) -> dict[str, int]:

@@ -48,7 +48,6 @@ class ParsedValueCache(dict[bytes, Parsed]):
         self._bytes = 0
 
     def __missing__(self, value: bytes) -> Parsed:
-        """Parse a value, and cache it."""
         parsed = self._parse(value)
         self.add(value, parsed)
         return parsed
@@ -169,7 +168,6 @@ def scope_key(scope: Mapping[str, str], boundary: BoundaryFields = USER_BOUNDARY
 
 
 def scope_from_key(key: str, boundary: BoundaryFields = USER_BOUNDARY) -> dict[str, str]:
-    """Return the scope with this canonical string."""
     base, values = (*boundary, PROJECT_FIELD), [unquote(value) for value in key.split("/")]
     further = (value.partition("=") for value in values[len(base) :])
     return dict(zip(base, values, strict=False)) | {name: value for name, _, value in further}

@@ -60,7 +60,6 @@ def default_cache_dir() -> Path:
 
 
 def locked_jars(lock: Path = LOCK_FILE) -> list[Jar]:
-    """Read the lock."""
     rows = (line.split() for line in lock.read_text(encoding="utf-8").splitlines() if line)
     return [Jar(coordinate, sha256, int(size)) for coordinate, sha256, size in rows]
 

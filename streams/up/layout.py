@@ -62,7 +62,6 @@ class Layout:
         return self.logs / "audit.jsonl"
 
     def create(self) -> None:
-        """Create the directories."""
         for directory in (self.run, self.logs):
             directory.mkdir(parents=True, exist_ok=True)
 

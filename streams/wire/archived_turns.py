@@ -26,7 +26,6 @@ FORGOTTEN_TEXT = "[forgotten]"
 
 
 def archived_turn(topic: str, memory_id: str, record: Record) -> Outgoing:
-    """Return the record of the archive for a record of the log."""
     origin = f"{record.offset}:{record.timestamp_ms}:{key_text(record.key)}".encode()
     headers: Headers = ((ARCHIVED_FROM, origin), *record.headers)
     return Outgoing(topic, memory_id.encode(), record.value, headers, record.partition, is_unhurried=True)

@@ -15,7 +15,6 @@ FILLER_KEY = "filler"
 
 
 def filler(topic: str, partition: int) -> Outgoing:
-    """Return a filler for a partition."""
     return Outgoing(topic, None, FILLER_VALUE, ((FILLER_HEADER, b""),), partition, is_unhurried=True)
 
 

@@ -60,7 +60,6 @@ class TermCoverage:
         return cls(features.question.terms, weights, columns.languages())
 
     def terms_in(self, text: str) -> TermIndexes:
-        """Return the terms that a text contains."""
         words = list(dict.fromkeys(tokenize(text)))
         contained: set[int] = set()
         for word in words:

@@ -36,7 +36,6 @@ class ListPart:
     shown_as: MemoryType | None = None
 
     def admits(self, memory: Memory) -> bool:
-        """True if the part has this memory."""
         where = self.where
         return (
             memory.index_name == where.boundary
@@ -190,13 +189,11 @@ class ListedGroups:
         return _Rows(groups, selected.times_ms, np.array(mode_of, np.int64)[kinds], conversations, speaking)
 
     def key_of(self, place: int) -> str:
-        """Return the key of the group at a position."""
         group = int(self._rows.groups[self._starts[place]])
         # It is part of cursors: its spelling must not change.
         return json.dumps(self._names[group] if self._by_conversation else self._scopes[group], ensure_ascii=False)
 
     def build(self, place: int) -> ListedConversation | ListedProject:
-        """Return the group at a position."""
         rows = self._rows.at(slice(self._starts[place], self._ends[place]))
         group = int(rows.groups[0])
         first, last = (iso(moment_of(int(time))) for time in (rows.times_ms[0], rows.times_ms[-1]))

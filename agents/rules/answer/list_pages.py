@@ -167,7 +167,6 @@ class ListedOrder:
         return 0 if position is None else int(np.searchsorted(self.signed_ms, self._signed(position), "left"))
 
     def is_after(self, item: Position, position: Position | None) -> bool:
-        """True if an item follows a position."""
         return position is None or (item < position if self.newest else item > position)
 
     def suffices(self, places: Sequence[int], scanned: int, position: Position | None, wanted: int) -> bool:

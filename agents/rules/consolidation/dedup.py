@@ -50,7 +50,6 @@ class DedupEntry(NamedTuple):
 
 
 def dedup_entry_of(item: Memory) -> DedupEntry:
-    """Return the dedup entry of an item."""
     details = item.item
     first = (details.valid_from if details else None) or item.occurred_at
     written = tokenize(item.text)

@@ -250,7 +250,6 @@ class ScopeTurns:
     newest: int = -1
 
     def add(self, memory: Memory) -> None:
-        """Count a turn of the scope."""
         self.scope, self.boundary = memory.scope, memory.boundary
         self.count += 1
         self.newest = max(self.newest, memory.source)

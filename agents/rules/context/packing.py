@@ -40,7 +40,6 @@ class ContextPacker:
         self._covered = ShingleIndex()
 
     def not_kept(self, memory_ids: Iterable[str]) -> list[str]:
-        """Return the ids that are not kept."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
     def section(self, name: Section, room: int, *, contiguous: bool = False) -> "SectionFilling":
@@ -71,7 +70,6 @@ class ContextPacker:
         return sized.tokens + (0 if self._days[sized.day] else sized.day_tokens)
 
     def keep(self, section: Section, sized: SizedEntry) -> None:
-        """Keep a memory in a section."""
         self.left -= self.cost(sized)
         self._kept[sized.memory.memory_id] = section, sized
         self._days[sized.day] += 1

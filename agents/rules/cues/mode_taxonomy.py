@@ -146,5 +146,4 @@ class ModeTaxonomy(BaseModel, frozen=True, extra="forbid"):
         return self._digest
 
     def mode_of(self, intent: str | None) -> InteractionMode:
-        """Return the mode of an intent."""
         return mode_of_intent(intent, self.intents)

@@ -80,7 +80,6 @@ class TurnOrder:
 
     @classmethod
     def of(cls, columns: ColumnArrays) -> "TurnOrder":
-        """Order all turns."""
         before, after, positions = (np.full(len(columns.live), MISSING) for _ in range(3))
         order = cls(before, after, positions)
         turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.conversations != MISSING))

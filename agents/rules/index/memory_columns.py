@@ -65,7 +65,6 @@ class Trait:
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
-        """Return the trait of a memory."""
         turn_mode = memory.mode if memory.items_apart else memory.item.turn_mode if memory.item else None
         kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay, turn_mode)
         return cls(kind, memory.conversation_id if memory.type == TURN_TYPE else None, memory.speaker)
@@ -384,7 +383,6 @@ class MemoryColumns:
         return per_memory
 
     def spoken_by(self, speakers: frozenset[str]) -> Mask:
-        """Return the memories of these speakers."""
         indexes = [index for speaker, index in self.speakers.items() if speaker in speakers]
         if not indexes:
             # Most questions name no speaker.
@@ -403,7 +401,6 @@ class MemoryColumns:
         return self.columns.live & np.isin(self.columns.conversations, indexes)
 
     def conversation_names(self) -> list[tuple[ScopeItems, str]]:
-        """Return scope and name of each conversation, by its index."""
         return list(self._conversations)
 
     def latest(self, where: MemoryFilter, conversation: str, limit: int) -> list[str]:

@@ -317,7 +317,6 @@ def _has_further_time(words: Sequence[str]) -> bool:
 
 
 def read_colour(words: Words, at: int, attribute: str) -> str | None:
-    """Read one colour."""
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     is_colour = at < len(words.folded) and words.folded[at] in _COLOURS
     return attribute if is_colour and _ends_closely(words, at + 1) else None

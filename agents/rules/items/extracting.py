@@ -361,7 +361,6 @@ class AnalysedText(NamedTuple):
 
     @classmethod
     def of(cls, memory: Memory, understanding: Understanding | None, items: list[ExtractedItem]) -> Self:
-        """Return the text of a memory with these items."""
         return cls(TextSource.of(memory), understanding, items, has_text_signals(memory))
 
     def is_of(self, memory: Memory, understanding: Understanding | None) -> bool:

@@ -33,7 +33,6 @@ CONFIDENCE_DIGITS = 4
 
 
 def supports_of(turn: Memory, items: Iterable[ExtractedItem]) -> list[Support]:
-    """Convert the extracted items of a turn to supports."""
     return [
         Support(
             memory_id=turn.memory_id,
@@ -114,7 +113,6 @@ def restrict_to_turn(item: Memory, turn: Memory) -> Memory:
 
 
 def is_supported_by_any(item: Memory, turns: Collection[str]) -> bool:
-    """True if any of these turns supports an item."""
     return any(support.memory_id in turns for support in _supports(item))
 
 

@@ -31,7 +31,6 @@ class Stopped(Exception):
 
 
 def never() -> bool:
-    """Never stop."""
     return False
 
 
@@ -254,7 +253,6 @@ def _push(places: Places, heads: NDArray[np.int64], others: NDArray[np.int64]) -
 
 
 def _sums(rows: NDArray[np.int64], values: Places, size: int) -> Places:
-    """Return the sum of the values of each row, shape (size, 2)."""
     axes = [np.bincount(rows, values[:, axis], size) for axis in (0, 1)]
     return np.stack(axes, axis=1).astype(np.float32)
 
@@ -302,7 +300,6 @@ class MapLayout:
         return replace(self, ids=ids, places=self.places[is_kept], remaining=remaining)
 
     def without(self, memory_ids: Iterable[str]) -> "MapLayout":
-        """Return the map without these memories."""
         gone = frozenset(memory_ids)
         return self.only(np.array([memory_id not in gone for memory_id in self.ids], np.bool_))
 

@@ -83,7 +83,6 @@ def reported_location(event: Embedded) -> VectorLocation | None:
 
 
 def is_located(memory: Memory, location: VectorLocation) -> bool:
-    """True if the record has a vector in this location."""
     is_held = location.mode == memory.mode and location.space in memory.embedding.held
     return is_held or memory.embedding.place == location
 

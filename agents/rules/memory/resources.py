@@ -163,7 +163,6 @@ def part_support(turn: Memory, uri: str, text: FileText, number: int) -> Support
 
 
 def support_of_turn(turn: Memory) -> dict[str, object]:
-    """Return the fields of a support that are those of its turn."""
     return {
         "memory_id": turn.memory_id,
         "turn_id": turn.turn_id or "",
@@ -187,6 +186,5 @@ def cited_place(part: Memory, resources: Sequence[Resource]) -> str:
 
 
 def file_name(resource: Resource) -> str:
-    """Return the name of a resource's file."""
     last = "" if uploaded_sha256(resource.uri) else unquote(resource.uri.rstrip("/").rpartition("/")[2])
     return resource.name or last or "file"

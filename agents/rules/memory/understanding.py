@@ -23,7 +23,6 @@ UNANSWERABLE_PROFILE = "unanswerable"
 
 
 def current_text_hash(memory: Memory) -> str:
-    """Return the hash of the memory's current text."""
     return memory.versions[memory.current].text_hash
 
 

@@ -190,17 +190,14 @@ def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dic
 
 
 def list_ids(memories: MemoryColumns) -> list[str]:
-    """Return all memories of the boundary."""
     return _ids(memories, memories.columns.live)
 
 
 def list_ids_in_scope(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:
-    """Return all memories of one scope."""
     return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope))
 
 
 def list_ids_in_mode(memories: MemoryColumns, mode: str | None) -> list[str]:
-    """Return all memories of one mode."""
     return _ids(memories, _of_kind(memories, lambda kind: kind.mode == mode))
 
 
@@ -212,7 +209,6 @@ def list_ids_of_job(memories: MemoryColumns, job: Job) -> list[str]:
 
 
 def list_superseded_ids(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:
-    """Return the superseded memories of one scope."""
     return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope) & memories.columns.superseded)
 
 

@@ -44,7 +44,6 @@ def require_mode(declared: ModeDeclarations, name: str, project: str | None, fie
 
 
 def unknown_mode_error(name: str, field: str) -> Rejected:
-    """Return the error for an undeclared name."""
     shown = name[:MAX_SHOWN_NAME_CHARS]
     return Rejected("unknown_mode", f"the mode {shown!r} is not declared; declare_mode declares it", field)
 

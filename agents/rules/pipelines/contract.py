@@ -76,7 +76,6 @@ class StepContract:
 
     @property
     def pipeline(self) -> str:
-        """The name of its pipeline."""
         return self.step_id.split(".", 1)[0]
 
 

@@ -153,7 +153,6 @@ class SearchPlan:
     """True if what it finds are parts of files, which stand in the hits of their turns."""
 
     def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
-        """Return the plan restricted to these memories."""
         return replace(self, within=memory_ids if self.within is None else self.within & memory_ids)
 
 

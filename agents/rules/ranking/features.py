@@ -60,7 +60,6 @@ class FeatureName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """Split a name."""
         parts = name.split("*")
         traits = tuple(part[1:] for part in parts if part.startswith("?"))
         return cls(traits, tuple(part for part in parts if not part.startswith("?")))

@@ -75,7 +75,6 @@ class QueryFeatures:
 
     @property
     def columns(self) -> ColumnArrays:
-        """The columns of the boundary."""
         return self.derived.columns
 
     @property

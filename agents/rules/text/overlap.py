@@ -94,7 +94,6 @@ class ShingleIndex:
         return len(self._words)
 
     def add(self, text: str) -> None:
-        """Index a text."""
         words = _SHINGLED_WORD.findall(fold(text))
         for shingle in _shingles(words):
             self._texts_by_shingle.setdefault(shingle, array("I")).append(len(self._words))

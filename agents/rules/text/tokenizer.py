@@ -76,7 +76,6 @@ def _dedup_by_stem(words: list[str], language: int) -> list[str]:
 
 
 def is_stop_word(word: str) -> bool:
-    """True if this is an English stop word."""
     return fold(word) in stop_words_of(())
 
 

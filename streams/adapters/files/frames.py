@@ -15,17 +15,14 @@ PREFIX = struct.Struct("<cII")
 
 
 def encode_frame(kind: bytes, header: Mapping[str, Any], content: bytes = b"") -> bytes:
-    """Return a frame."""
     encoded = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
     return PREFIX.pack(kind, len(encoded), len(content)) + encoded + content
 
 
 def encode_piece(piece: MediaPiece) -> bytes:
-    """Return the frame of a piece."""
     header = {"name": piece.name, "role": piece.role, "start_s": piece.start_s, "end_s": piece.end_s}
     return encode_frame(PIECE, header, piece.content)
 
 
 def decode_piece(header: Mapping[str, Any], content: bytes) -> MediaPiece:
-    """Return the piece of a frame."""
     return MediaPiece(content, header["name"], header["role"], header["start_s"], header["end_s"])

@@ -68,7 +68,6 @@ def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
 
 
 def printed_text(image: Image.Image) -> str:
-    """Return the lines that are printed on an image."""
     result = _ocr()(np.asarray(image.convert("RGB"))[:, :, ::-1])
     printed = "\n".join(result.txts or ())
     return printed if len(printed) >= MIN_PRINTED_CHARS else ""

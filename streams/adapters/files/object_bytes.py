@@ -71,7 +71,6 @@ class ObjectBytes:
         return stored
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """Yield the bytes in pieces."""
         if self._is_missing:
             raise FileNotFoundError(key)
         try:
@@ -111,7 +110,6 @@ class ResourceBytes:
         self._max_bytes = max_bytes
 
     async def fetch(self, uri: str, boundary: str, path: Path) -> None:
-        """Write the bytes of a URI to a path."""
         try:
             async with asyncio.timeout(FETCH_S), aclosing(self._pieces(uri, boundary)) as pieces:
                 size = 0

@@ -124,7 +124,6 @@ class WordReader:
             self._is_heading = bool(_HEADING.search(style))
 
     def end(self, tag: str, element: Any) -> None:
-        """Take the end of an element."""
         if tag == "t":
             self._written.append(element.text or "")
         elif tag in {"tab", "br", "cr"}:

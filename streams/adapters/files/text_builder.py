@@ -79,7 +79,6 @@ class TextBuilder:
         self.add("; ".join(named), gap="\n")
 
     def add_paragraphs(self, text: str, *, headings: bool = False) -> None:
-        """Add a text as it is, each paragraph a block."""
         text = _clean(text)
         start = self._append(text, "\n\n")
         self._blocks.extend(
@@ -88,7 +87,6 @@ class TextBuilder:
         )
 
     def finish(self, reader: str, pages: int | None = None) -> FileText:
-        """Return the text."""
         text = "".join(self._parts)
         return FileText(text, reader, cut_segments(text, self._blocks), pages, self.seconds)
 

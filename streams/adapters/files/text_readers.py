@@ -41,7 +41,6 @@ _BREAK, _SECTION, _CELL = "\ue0f0", "\ue0f1", "\ue0f2"
 
 
 def read_text(file: BinaryIO, text: TextBuilder, *, markdown: bool = False) -> None:
-    """Read a text as it is."""
     text.add_paragraphs(decode(file, text.max_chars * MAX_BYTES_PER_CHAR, text.max_chars), headings=markdown)
 
 
@@ -81,7 +80,6 @@ def read_html(file: BinaryIO, text: TextBuilder) -> None:
 
 
 def add_html(page: str, text: TextBuilder) -> None:
-    """Add the text of a page."""
     # How deep a page is nested, by its tags: the parser's time grows with the square of it.
     depth = deepest = 0
     begun: Counter[str] = Counter()

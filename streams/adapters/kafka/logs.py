@@ -154,7 +154,6 @@ class KafkaPipelineLog:
                 await asyncio.sleep(RETRY_S)
 
     async def stop(self) -> None:
-        """Disconnect."""
         await self._opened.aclose()
 
 
@@ -419,7 +418,6 @@ class KafkaTurnsHistory:
             return await reader.read((self._archive, partition), offset)
 
     async def archive_end(self, partition: int) -> int:
-        """Return the end of the archive."""
         archive = (self._archive, partition)
         async with self._connected() as reader:
             return (await reader.ends([archive]))[archive]
@@ -448,7 +446,6 @@ class KafkaTurnsHistory:
             raise Unavailable(f"turns can't be deleted from {self._turns}: {problem!r}") from problem
 
     async def aclose(self) -> None:
-        """Disconnect."""
         self._reader = None
         await self._opened.aclose()
 

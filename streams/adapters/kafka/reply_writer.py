@@ -162,7 +162,6 @@ class ReplyTopics:
         await self._admin.start()
 
     async def stop(self) -> None:
-        """Disconnect."""
         for looking_up in self._looking_up:
             looking_up.cancel()
         await self._admin.close()

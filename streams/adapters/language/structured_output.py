@@ -87,7 +87,6 @@ class CompletionRequest:
     structured_output: StructuredOutput
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the first request."""
         return self._arguments(self.prompt.user)
 
     def repair(self, invalid: str, problem: str) -> dict[str, Any]:

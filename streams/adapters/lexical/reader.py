@@ -51,7 +51,6 @@ class LexicalReader:
         self._keys = keys
 
     def has(self, memory_id: str) -> bool:
-        """True if the memory is indexed."""
         with self._translate():
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 

@@ -48,7 +48,6 @@ class SqliteLexicalIndex:
         self._open[partition] = _Partition(database, PartitionWriter(*parts), LexicalReader(*parts))
 
     def is_open(self, partition: int) -> bool:
-        """True if the index of a partition is open."""
         return partition in self._open
 
     def release(self, partition: int) -> None:

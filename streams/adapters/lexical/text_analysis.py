@@ -59,7 +59,6 @@ def _marked_terms(document: LexicalDocument) -> list[str]:
 
 
 def entity_term(entity: str) -> str:
-    """Return the term of an entity."""
     return ENTITY_PREFIX + entity_key(entity)
 
 

@@ -26,18 +26,15 @@ class NoVectors:
     upsert = delete = hashes = vectors = pooled = spaces = release = close = _nothing
 
     async def read_ahead(self, *_: Any) -> Self:
-        """Return itself."""
         return self
 
     async def count(self, *_: Any) -> int:
-        """Return 0."""
         return 0
 
     def problem(self) -> None:
         """Return None: all is as it is set."""
 
     def set_aside(self) -> tuple[str, ...]:
-        """Return nothing."""
         return ()
 
     def watch_losses(self, _: Any) -> None:

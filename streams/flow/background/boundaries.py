@@ -215,6 +215,5 @@ class PublishBoundaries:
 
 
 def boundaries_of(index_names: Iterable[str]) -> set[str]:
-    """Return the boundaries with these indexes of turns."""
     names = {name.removesuffix(UNSEARCHABLE_SUFFIX) for name in index_names}
     return {name for name in names if not name.endswith(ITEMS_SUFFIX)}

@@ -306,7 +306,6 @@ class Reembedding:
     async def _count_points(
         self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memory_ids: Sequence[str]
     ) -> int:
-        """Count the memories that have a point in a location."""
         pages = batches(memory_ids, REEMBEDDING_PAGE_SIZE)
         return sum([len(await self._hashes(index, place.mode, fingerprint, ids)) for ids in pages])
 

@@ -49,7 +49,6 @@ class RunProgress:
         self._ends_at = asyncio.get_running_loop().time() + bounds.seconds
 
     def count(self, mode: str, **more: int) -> None:
-        """Add to the counts of a mode."""
         counts = self.modes.get(mode, ModeCounts())
         self.modes[mode] = counts.model_copy(
             update={name: getattr(counts, name) + number for name, number in more.items()}

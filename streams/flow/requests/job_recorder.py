@@ -102,7 +102,6 @@ def running_job(job: Job, record: Record) -> StoredJob:
 
 
 def consolidation_job(trigger: ConsolidationTrigger, record: Record) -> StoredJob:
-    """Return the consolidation that a trigger asks for."""
     return _stored(consolidation_id(record.partition, record.offset), trigger.scope, record, covers_all=False)
 
 

@@ -92,7 +92,6 @@ class RetrievalAgents:
     judge_layers: JudgeLayers
 
     def orders_hits(self, request: RetrieveRequest) -> OrdersHits | None:
-        """Return the agent that orders the hits of a request, if any does."""
         asked = (rerank for rerank in (self.rerank, self.local_rerank) if rerank.is_asked(request))
         return next(asked, None) if self.retrieve.pipelines.is_on(RERANK) else None
 

@@ -209,7 +209,6 @@ class PartialReplies:
         self._heard = asyncio.Event()
 
     def take(self, piece: str) -> None:
-        """Take the next piece."""
         self._text += piece
         self._heard.set()
 

@@ -68,7 +68,6 @@ class AfterForgetting:
 
     @classmethod
     def of(cls, ctx: WorkerContext) -> Self:
-        """Return it for a worker."""
         runs = "" if ctx.runs is None else ctx.topics.runs
         has_texts = ctx.runs is not None and ctx.runs.options.texts
         contexts = ctx.topics.contexts if ctx.logs_contexts else ""
@@ -164,7 +163,6 @@ class ForgetReceipts:
         return receipt
 
     def out(self, receipt: Receipt) -> Outgoing:
-        """Return the record of a receipt."""
         return receipt_out(self._topic, receipt)
 
     def _new(self, change: Change) -> Receipt:
@@ -190,7 +188,6 @@ def receipt_of(asked: Asked, key: str, erased_within: timedelta | None) -> Recei
 
 
 def receipt_out(topic: str, receipt: Receipt) -> Outgoing:
-    """Return the record of a receipt on its topic."""
     left_out = ONLY_ERASED if receipt.state == "hidden" else None
     value = receipt.model_dump_json(by_alias=True, exclude=left_out)
     return Outgoing(topic, receipt.receipt_id.encode(), value.encode())
@@ -283,7 +280,6 @@ class ApplyChanges:
         """By partition, the offset after the last change that was applied before its delivery."""
 
     async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Apply the change."""
         if change.action == "preview":
             # How many memories would be forgotten, and some of them.
             dated = self._dated(change, record.partition, await self._caught_up(change, record.partition))

@@ -150,7 +150,6 @@ class RunJobs:
         """By partition and job, without what differs in like ones: its id and when it was asked for."""
 
     async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Run the job to its end."""
         result = await self._run(job, record.partition)
         if result.answer is not None:
             # Before the answer: after a kill the next worker's index has what the job has written.

@@ -181,7 +181,6 @@ class RememberTurns:
         self._meters = meters
 
     async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Store the turn."""
         active = await self._prepare.in_force()
         # The agent of the same revision, which is written on the record.
         remember = self._remember_at(record.partition)

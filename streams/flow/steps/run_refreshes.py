@@ -38,7 +38,6 @@ class RunRefreshes:
         return HandlerResult(running.answer())
 
     def at(self, partition: int) -> Refresh:
-        """Return the agent of a partition."""
         return self._refresh_at(partition)
 
     def lock(self, job: Job) -> asyncio.Lock:

@@ -142,13 +142,11 @@ class PoisonGuard:
         self.fair_share = step.fair_share
 
     async def begin(self, record: Record) -> Awaitable[Any]:
-        """Begin with a record, and note it."""
         name = record_name(self._consumer, record)
         begun = await noted(self._step.begin(record), name, self._deaths, counts_kills=self._counts_kills)
         return self._finish(begun, name)
 
     async def settle(self, finished: Sequence[Any]) -> None:
-        """Settle the step."""
         await self._step.settle(finished)
 
     async def _finish(self, finishing: Awaitable[Any], name: bytes) -> Any:
@@ -172,7 +170,6 @@ class TracingStep:
         self.fair_share = step.fair_share
 
     async def begin(self, record: Record) -> Awaitable[Any]:
-        """Begin with a record, and follow it."""
         followed = self._tracer.follow(record)
         if followed is None:
             return await self._step.begin(record)
@@ -181,7 +178,6 @@ class TracingStep:
         return _finish(finishing, followed)
 
     async def settle(self, finished: Sequence[Any]) -> None:
-        """Settle the step."""
         await self._step.settle(finished)
 
 

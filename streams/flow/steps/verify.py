@@ -52,7 +52,6 @@ class Verification:
             self._examples[name].append(memory_id)
 
     def answer(self, job: Job) -> dict[str, Any]:
-        """Return the answer of the job."""
         counts = {name: self._counts[name] for name in FOUND}
         examples = {name: sorted(ids) for name, ids in self._examples.items() if ids}
         return {"job_id": job.job_id, "checked": self.checked, **counts, "examples": examples}

@@ -174,7 +174,6 @@ class ObservedTable(Generic[Key, Value]):
         self._on_put = on_put
 
     def get(self, partition: int, key: Key) -> Value:
-        """Return the value."""
         return self._table.get(partition, key)
 
     def put(self, partition: int, key: Key, value: Value) -> None:

@@ -76,7 +76,6 @@ class VectorCache:
         return _from_cached(await asyncio.shield(task))
 
     def clear(self) -> None:
-        """Drop all vectors."""
         self._cached.clear()
         self._bytes = 0
 

@@ -83,7 +83,6 @@ class CrossEncoderModel:
         return PreparedText(text, feed, np.zeros(len(encoding.ids), np.bool_), np.zeros((0, 2), np.int32))
 
     def run(self, prepared: PreparedText) -> ModelOutput:
-        """Run the session."""
         return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:

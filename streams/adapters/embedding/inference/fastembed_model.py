@@ -47,11 +47,9 @@ class PooledCentre:
         return cls(arrays[PASSAGE_MEAN][0], arrays[QUESTION_MEAN][0]) if PASSAGE_MEAN in arrays else cls()
 
     def of_passage(self, vector: Vector) -> Vector:
-        """Centre the vector of a passage."""
         return _centred(vector, self.passage)
 
     def of_query(self, vector: Vector) -> Vector:
-        """Centre the vector of a query."""
         return _centred(vector, self.query)
 
 
@@ -118,7 +116,6 @@ class ModelRun:
         return PreparedText(text, feed, is_own, spans[is_own].clip(0))
 
     def __call__(self, prepared: PreparedText) -> ModelOutput:
-        """Run the session."""
         return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
 
 
@@ -216,16 +213,13 @@ class FastembedModel:
         return cls(local, open_model(local), file_sha256, companions_digest(local))
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a passage."""
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded
 
     def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
-        """Prepare the run of a passage."""
         return self._run.prepare(self._local.passage_prefix if prefix is None else prefix, text)
 
     def run(self, prepared: PreparedText) -> ModelOutput:
-        """Run the model."""
         return self._run(prepared)
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
@@ -240,7 +234,6 @@ class FastembedModel:
         return [Encoded(*vectors) for vectors in zip(pooled, self._tokens.of_passages(states), strict=True)]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a query."""
         output = self._run(self._run.prepare(self._local.query_prefix if prefix is None else prefix, text))
         pooled = self._centre.of_query(self._pooled(output.states))
         if self._tokens is None:

@@ -103,7 +103,6 @@ class RequestQueue:
         """False from when the pipe is full of passages until half of them are answered, to batch the writes."""
 
     def put(self, boundary: str, request: EmbeddingRequest) -> None:
-        """Queue a request of a user."""
         queue = self._suspects if self._deaths.of(request) else self._waiting[request.kind]
         queue.put(boundary, request)
 

@@ -79,12 +79,10 @@ class FrameReader(asyncio.Protocol):
 
 
 def encode_frame(number: int, kind: int, content: bytes) -> bytes:
-    """Return a frame as bytes."""
     return FRAME_HEADER.pack(number, kind, len(content)) + content
 
 
 def decode_header(data: bytes) -> FrameHeader:
-    """Parse the header of a frame."""
     return FrameHeader(*FRAME_HEADER.unpack(data))
 
 

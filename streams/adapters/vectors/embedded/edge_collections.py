@@ -72,7 +72,6 @@ class OpenShards:
         self._order.move_to_end((owner, name))
 
     def closed(self, owner: "EdgeCollections", name: str) -> None:
-        """Note that a shard is closed."""
         self._order.pop((owner, name), None)
 
     def make_room(self) -> None:

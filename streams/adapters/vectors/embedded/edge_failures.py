@@ -52,7 +52,6 @@ class CountedCalls:
         self._failed = 0
 
     def __call__(self, call: Callable[[], T]) -> T:
-        """Call, and return what it returns."""
         try:
             return translate_engine_errors(call)
         except Unavailable as problem:

@@ -88,7 +88,6 @@ class PointRow(NamedTuple):
 
     @classmethod
     def of(cls, point: Point, vectors: Unpacked) -> Self:
-        """Return a point with its unpacked vectors."""
         return cls(point.memory_id, FilterFields.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
 
 
@@ -101,13 +100,11 @@ class RowStart(NamedTuple):
 
     @classmethod
     def of(cls, row: bytes) -> Self:
-        """Read the start of a row."""
         occurred_ms, length = _HEADER.unpack_from(row)
         end = _HEADER.size + length
         return cls(occurred_ms, _filter_fields(row[_HEADER.size : end]), end)
 
     def texts(self, fingerprint: Fingerprint, row: bytes) -> tuple[PackedTokens, PassageVectors | None]:
-        """Read the token vectors and the passages of a row with this start."""
         at, passages = self.pooled_at + _FLOAT.itemsize * fingerprint.dim, None
         if fingerprint.passages is not None:
             [count] = np.frombuffer(row, _COUNT, 1, at).tolist()
@@ -150,12 +147,10 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
 
 
 def unpack_vectors(fingerprint: Fingerprint, row: bytes) -> Unpacked:
-    """Return the vectors of a row."""
     return _unpack(fingerprint, row, RowStart.of(row))
 
 
 def unpack_row(fingerprint: Fingerprint, memory_id: str, row: bytes) -> PointRow:
-    """Return the point of a row."""
     start = RowStart.of(row)
     return PointRow(memory_id, start.kind, start.occurred_ms, _unpack(fingerprint, row, start))
 
@@ -205,7 +200,6 @@ def precise_unit_vector(vector: Vector) -> Vector:
 
 @lru_cache(1024)
 def _filter_fields(data: bytes) -> FilterFields:
-    """Return the filter fields in a row."""
     return FilterFields.of(*json.loads(data))
 
 
@@ -293,7 +287,6 @@ class PackedVectors:
         return rows > count
 
     def ids(self, space: VectorSpace, boundary: str) -> list[str]:
-        """Return the ids of a boundary, in order."""
         prefix = _row_prefix(space.collection, boundary.encode())
         bounds = _within(prefix)
         read = self._call(lambda: list(self._store.keys(from_key=prefix, read_opt=bounds)))
@@ -327,7 +320,6 @@ class PackedVectors:
         self._call(lambda: self._store.put(_key(_COMPLETE, collection), b""))
 
     def drop(self, collection: str) -> None:
-        """Remove all of a collection."""
         for kind in (_COMPLETE, _ROWS, _BOUNDARIES):
             start = _key(kind, collection)
             self._call(partial(self._store.delete_range, start, start + _AFTER_KEYS))

@@ -58,7 +58,6 @@ class TokenColumns:
         self._ends[first + 1 : first + len(counts) + 1] = ends
 
     def counts(self, texts: RowNumbers) -> NDArray[np.int64]:
-        """Count the token vectors of each of these texts."""
         counts: NDArray[np.int64] = self._ends[texts + 1] - self._ends[texts]
         return counts
 
@@ -162,7 +161,6 @@ class TextColumns:
         self._latest = None
 
     def of(self, row: int) -> tuple[PackedTokens, PassageVectors | None]:
-        """Return token vectors and passages of a row."""
         first, last = self._text_ends[row : row + 2].tolist()
         tokens = self._tokens.of(first, last)
         start, end = self._passage_ends[row : row + 2].tolist()

@@ -113,7 +113,6 @@ class ServerCollections:
         }
 
     async def delete(self, collection: str) -> None:
-        """Delete a collection."""
         name = self._prefix + collection
         await self.ask(name, self._client.delete_collection(name))
         self._existing.pop(name, None)

@@ -137,7 +137,6 @@ def _candidate_limit(search: PlannedSearch) -> int:
 
 
 def _candidate_points(search: PlannedSearch) -> int:
-    """Return the most points that the candidates have."""
     return len(search.candidates or ()) * (1 if search.space.fingerprint.passages is None else MAX_PASSAGES + 1)
 
 

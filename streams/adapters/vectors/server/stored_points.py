@@ -41,7 +41,6 @@ class StoredPoint:
 
 
 def stored_points(fingerprint: Fingerprint, points: Sequence[Point]) -> Iterator[StoredPoint]:
-    """Yield the points of memories."""
     for point in points:
         fields = payload.payload_of(point)
         if fingerprint.passages is None:

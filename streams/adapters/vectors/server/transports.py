@@ -82,7 +82,6 @@ class GrpcPoints:
 
 
 def point_message(fingerprint: Fingerprint, point: StoredPoint) -> grpc.PointStruct:
-    """Return a point to write."""
     named = {
         name: grpc.Vector(dense=dense_message(rows)) if rows.ndim == 1 else grpc.Vector(multi_dense=rows_message(rows))
         for name, rows in point.vectors.items()
