@@ -21,7 +21,7 @@ from gateway.http.identity import Callers
 from gateway.http.limits import Limits
 from gateway.keys.callers import KeyCallers, KeyOrTokenCallers, OidcCallers, OidcSettings, SigningKeys
 from gateway.keys.key_file import KeyFile
-from schemas.authorizers import open_grants
+from schemas.state.policies import open_grants
 
 DEFAULT_PORT = 8080
 

@@ -16,7 +16,7 @@ from schemas.messages.records import Record
 from streams.adapters.kafka.logs import read_each
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
 
 ERASED_WITHIN = timedelta(minutes=1)
 """How long a receipt may say `hidden` where logs are not erased by a time."""

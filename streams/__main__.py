@@ -369,7 +369,7 @@ def _configure_gateway_logs(level: str) -> None:
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.demo.system import run_demo_system
+    from streams.demo.script import run_demo_system
 
     return asyncio.run(run_demo_system(options.data_dir, settings))
 

@@ -15,10 +15,12 @@
 The topics are Kafka's in a worker and in-memory channels in a test; the map is the same.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from modestream_client.operations import COMMANDS, QUERY_COMMANDS
 
 from agents.categories.categorize import Categorize
 from agents.categories.suggest_categories import SuggestCategories
@@ -35,14 +37,15 @@ from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
+from agents.ports.commands import CommandHandler
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
+from schemas.internal.changes import JOB_KINDS
 from schemas.messages.records import Record
 from schemas.scopes import ScopeFields
 from streams.channels import input_channels
-from streams.command_handlers import command_handlers, query_handlers
 from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
@@ -54,17 +57,45 @@ from streams.flow.steps.answer_with_model import AnswerWithModel
 from streams.flow.steps.apply_changes import AfterForgetting, ApplyChanges, ForgetReceipts, OnChanged
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
-from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
-from streams.flow.steps.log_context import context_record
 from streams.flow.steps.maintain import FileJobs, RunJobs
+from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.steps.remember import MEMORY_EVENTS, PrepareTurns, RememberEvents, RememberTurns
-from streams.flow.steps.run_refreshes import RunRefreshes
-from streams.flow.steps.step import BeginRecord, CommittingStep, PoisonGuard, RequestStep, Step, TracingStep, TurnsStep
+from streams.flow.steps.step import (
+    LEARNED_EVENTS,
+    ApplyLearned,
+    BeginRecord,
+    CommittingStep,
+    PoisonGuard,
+    RequestStep,
+    Step,
+    TracingStep,
+    TurnsStep,
+    context_record,
+)
 from streams.flow.turns_log import TakenTurns
 from streams.flow.worker_context import WorkerContext
-from streams.partition_agents import Agents
+from streams.partition_agents import Agents, PartitionAgents
 from streams.runtime.kafka_app import App, start_agent
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
+
+
+def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -> dict[str, CommandHandler]:
+    """Return the handlers of commands by their names. Raises KeyError for a command that no agent handles."""
+    handling = (
+        agents.commands, agents.categorize, agents.intend, agents.suggest_modes, agents.suggest_categories,
+        agents.show_job, agents.show_runs, agents.show_contexts, agents.show_files, agents.edit_pipelines,
+    )  # fmt: skip
+    methods = {name: getattr(agent, name) for agent in handling for name in COMMANDS if hasattr(agent, name)}
+    clear = (agents.intend.before_forgetting, agents.categorize.before_forgetting)
+    methods["forget"] = partial(agents.commands.forget, before=clear)
+    methods |= dict.fromkeys(JOB_KINDS, agents.commands.start_job)
+    return {name: methods[name] for name in names}
+
+
+def query_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
+    """Return the handlers of the commands that only read."""
+    return command_handlers(agents, QUERY_COMMANDS)
+
 
 MAX_WAITING_REQUESTS = 4096
 """Questions, or commands, of all users that wait in a worker: those of a flood wait here, others not behind them."""

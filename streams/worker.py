@@ -59,7 +59,7 @@ from streams.flow.background.reading_files import ReadFiles
 from streams.flow.background.receipts import CheckReceipts
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
-from streams.flow.pipelines.history import PipelineHistory
+from streams.flow.pipelines.comparing import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.metrics import Meters

@@ -2,7 +2,7 @@
 
 From it come the topics and permissions of commands, the AsyncAPI document, the gateway's routes with their OpenAPI, and
 the requests of `HttpMemoryClient`. A new command is a row here, with its models, and the method of that name of an
-agent (`streams/command_handlers.py`).
+agent (`streams/topology.py`).
 """
 
 import re

@@ -17,8 +17,8 @@ from pydantic_core import to_json
 
 from schemas.messages.receipts import Asked
 from schemas.scopes import Scope
-from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
+from schemas.state.modes import ForgottenBefore
 
 EntryT = TypeVar("EntryT")
 

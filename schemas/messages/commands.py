@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, m
 
 from schemas.failures import Rejected
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD, Scope, scope_of_user
-from schemas.state.forgotten import ForgottenBefore
+from schemas.state.modes import ForgottenBefore
 
 BESIDE_COMMANDS = frozenset({"list_runs", "get_context", "rate"})
 """Commands that read a log and write no table: they don't delay the commands after them."""

@@ -17,8 +17,8 @@ from agents.rules.access.grants import RequestLimits
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
-from schemas.authorizers import open_grants
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
+from schemas.state.policies import open_grants
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits

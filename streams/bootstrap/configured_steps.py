@@ -33,7 +33,7 @@ from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
 from schemas.models.language import Profiles
 from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
-from streams.flow.pipelines.history import PipelineHistory
+from streams.flow.pipelines.comparing import PipelineHistory
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.runs.timed_models import TimedModels
 from streams.settings import Settings

@@ -45,7 +45,7 @@ from streams.tables.json_table import (
 )
 from streams.tables.memory_table import MEMORIES, MemoryTable
 from streams.topics import topics_with_prefix
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
 
 CompleteModes = Callable[[ModeDeclarations], ModeDeclarations]
 """Adds the deployment's `general` to a boundary's declarations."""

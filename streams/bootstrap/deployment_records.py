@@ -52,8 +52,8 @@ from streams.bootstrap.worker_topics import CREATE_THEM, VALIDATES
 from streams.channels import input_channels
 from streams.deployment_log import DeploymentLog, agree, readable
 from streams.flow.steps.embed import REMEMBERED_EVENTS
-from streams.flow.steps.learned import LEARNED_EVENTS
 from streams.flow.steps.remember import MEMORY_EVENTS
+from streams.flow.steps.step import LEARNED_EVENTS
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 

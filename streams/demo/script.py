@@ -5,6 +5,8 @@ question is asked again over HTTP, by the same client with another connection.
 """
 
 import asyncio
+import os
+import signal
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +17,9 @@ from typing import Any
 import orjson
 from modestream_client import Answer, Context, HttpMemoryClient, MemoryClient, MemoryClientError, Notice, Remembered
 from modestream_client.hits import Evidence, Hit
+
+from streams.settings import Settings
+from streams.up.supervisor import ready_addresses, start_up
 
 WIDTH = 100
 """Columns: fits half of a screen, and README code blocks."""
@@ -128,6 +133,7 @@ HTTP_TOP_K = 1
 """Hits of the question over HTTP: the answer is the one that was shown over Kafka."""
 
 PrintLine = Callable[[str], None]
+
 Json = dict[str, Any]
 
 
@@ -259,3 +265,25 @@ async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintL
     context = await memory.assemble(**wanted)
     for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
         print_line(line)
+
+
+SYSTEM_STOP_TIMEOUT_S = 45.0
+"""Limit of a clean end: worker and broker have 20 s each."""
+
+
+async def run_demo_system(data_dir: Path, settings: Settings) -> int:
+    """Start the system, run the demo, stop. Return the exit code of the demo, or of a system that failed to start."""
+    models = str(settings.models.absolute())
+    system = await start_up(data_dir, os.environ | {"MODESTREAM_MODEL_DIR": models})
+    try:
+        addresses = await ready_addresses(system)
+        if addresses is None:
+            return await system.wait() or 1
+        code = await run_demo(addresses["bootstrap"], print, settings.topic_prefix, url=addresses.get("http"))
+        for line in window_lines(str(data_dir)):
+            print(line)  # noqa: T201 - the demo is a program for a terminal
+        return code
+    finally:
+        if system.returncode is None:
+            system.send_signal(signal.SIGTERM)
+            await asyncio.wait_for(system.wait(), SYSTEM_STOP_TIMEOUT_S)

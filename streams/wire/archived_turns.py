@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.moments import milliseconds_of
-from streams.wire.key_text import KEY_TEXT, key_of_text, key_text
+from streams.wire.partitioning import KEY_TEXT, key_of_text, key_text
 
 ARCHIVED_FROM = "modestream_archived_from"
 """Header of an archived record: `offset:timestamp_ms:key` of the original, the key in base64 or `-` for none."""

@@ -10,7 +10,45 @@ from schemas.failures import Rejected
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.moments import iso
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.wire.record_size import size_of
+
+# Fillers: meaningless records that make Kafka begin a new segment of an otherwise silent topic.
+#
+# Kafka deletes and compacts whole segments, and never the active one: without a further record, deleted data in it
+# stays on the disk forever. Readers of the worker skip fillers; others meet an unknown kind.
+
+FILLER_HEADER = "modestream_filler"
+
+FILLER_VALUE = b'{"schema":"filler.v1"}'
+
+FILLER_KEY = "filler"
+"""The deleted key that fills a table's changelog: no table has it."""
+
+
+def filler(topic: str, partition: int) -> Outgoing:
+    return Outgoing(topic, None, FILLER_VALUE, ((FILLER_HEADER, b""),), partition, is_unhurried=True)
+
+
+def is_filler(record: Record) -> bool:
+    """True for a filler. No client's record is mistaken for one: the value is as fixed as the header."""
+    return record.value == FILLER_VALUE and record.header(FILLER_HEADER) is not None
+
+
+BATCH_OVERHEAD_BYTES = 128
+"""Bytes of a batch with one record besides key, value and headers: 61 of the batch, at most 40 of the record."""
+
+HEADER_OVERHEAD_BYTES = 10
+"""Bytes of a header besides name and value: two lengths of at most 5 bytes."""
+
+
+def size_of(out: Outgoing) -> int:
+    """Return the bytes of a batch with this record alone, rounded up by less than 100: Kafka limits batches."""
+    return BATCH_OVERHEAD_BYTES + len(out.key or b"") + len(out.value or b"") + headers_size(out.headers)
+
+
+def headers_size(headers: Headers) -> int:
+    """Return the bytes of headers in a record."""
+    return sum(len(name.encode()) + len(value or b"") + HEADER_OVERHEAD_BYTES for name, value in headers)
+
 
 MAX_REASON_CHARS = 2000
 """Maximum characters of the header with the reason."""

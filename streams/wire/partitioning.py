@@ -4,13 +4,66 @@ A relocated record keeps value, headers and timestamp; a header has its first pl
 letter are those of the original.
 """
 
+import base64
+import binascii
 import re
+from functools import cache
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from pydantic_core import SchemaValidator, core_schema, from_json
+
+from schemas.messages.decoding import MAX_VALUES, count_values
 from schemas.messages.records import Outgoing, Record
-from streams.wire.key_text import KEY_TEXT, key_of_text, key_text
+
+# The boundary of a record's scope, read before the record is decoded and validated. Pure.
+#
+# It names the record's user, for queues; the key of a record may differ, or be missing.
+
+MAX_PARSED_BYTES = 64 * 1024
+"""Of a longer value only the boundary becomes objects: this runs on the event loop for each record."""
+
+
+def boundary_in(record: Record, fields: BoundaryFields = USER_BOUNDARY) -> str:
+    """Return the boundary string of the record's scope; empty if it can't have one."""
+    value = record.value or b""
+    try:
+        if len(value) <= MAX_PARSED_BYTES:
+            return fields.key(from_json(value)["scope"])
+        # It will be refused.
+        if len(value) > MAX_VALUES and count_values(value) > MAX_VALUES:
+            return ""
+        return fields.key(_scope_reader(tuple(fields)).validate_json(value)["scope"])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return ""
+
+
+KEY_TEXT = r"-|[A-Za-z0-9+/]*={0,2}"
+"""Pattern of the syntax only; decoding may still fail."""
+
+
+def key_text(key: bytes | None) -> str:
+    """Return a key as text.
+
+    >>> key_text(b"u1"), key_text(None)
+    ('dTE=', '-')
+    """
+    return "-" if key is None else base64.b64encode(key).decode()
+
+
+def key_of_text(encoded: bytes) -> bytes | None:
+    """Return the key of a text from `key_text`. Raises ValueError for any other text."""
+    if encoded == b"-":
+        return None
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error as problem:
+        raise ValueError("no key in base64") from problem
+
 
 _MASK = 0xFFFFFFFF
+
 _MULTIPLIER = 0x5BD1E995
+
 _SEED = 0x9747B28C
 """Multiplier and seed of Kafka's `Utils.murmur2`."""
 
@@ -82,3 +135,11 @@ def original_record(record: Record) -> Record:
         value=record.value,
         headers=tuple(pair for pair in record.headers if pair[0] != MOVED_FROM),
     )
+
+
+@cache
+def _scope_reader(fields: tuple[str, ...]) -> SchemaValidator:
+    """Return a reader of these fields of a scope, which skips everything else in a JSON text."""
+    named = {field: core_schema.typed_dict_field(core_schema.str_schema()) for field in fields}
+    scope = core_schema.typed_dict_schema(named)
+    return SchemaValidator(core_schema.typed_dict_schema({"scope": core_schema.typed_dict_field(scope)}))

@@ -12,8 +12,7 @@ from agents.ports.models import LanguageModel
 from schemas.failures import Unavailable
 from schemas.models.language import Chat, OnText, Profile, Profiles, Prompt, Unanswerable
 from schemas.state.understanding import Understanding
-from streams.adapters.language.breaker import BreakerLimits
-from streams.adapters.language.endpoint import EndpointDependencies
+from streams.adapters.language.endpoint import BreakerLimits, EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.observability.metrics import ModelMeters
 from tests.fakes.language_model import FakeLanguageModel

@@ -1,7 +1,7 @@
 """The topic `pipelines` in memory, shared by the workers of a test."""
 
 from schemas.state.pipelines import Revision
-from streams.flow.pipelines.history import PipelineHistory
+from streams.flow.pipelines.comparing import PipelineHistory
 
 
 class FakePipelineLog:

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry
 from schemas.failures import Unavailable
 from schemas.models.language import ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from schemas.state.understanding import Understanding
-from streams.adapters.language.breaker import BreakerLimits
-from streams.adapters.language.endpoint import EndpointDependencies
+from streams.adapters.language.endpoint import BreakerLimits, EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.observability.metrics import ModelMeters
 from tests.fakes.model_server import ModelServer

@@ -1,15 +1,157 @@
 """The file reader port over processes that only read: bounded in number, reused, replaced after failures."""
 
 import asyncio
-from contextlib import nullcontext
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, get_args
+
+import structlog
 
 from agents.ports.models import LanguageModel
-from schemas.models.files import FileText, ReadFailed
+from schemas.models.files import FileText, ReadFailed, ReadFailure, Segment
+from streams.adapters.files.frames import FAILED, PIECE, PREFIX, TEXT, decode_piece
 from streams.adapters.files.kinds import expected_kind
 from streams.adapters.files.media_models import MediaModels
-from streams.adapters.files.reader_process import ReaderProcess
+from streams.adapters.files.text_builder import MediaPiece
+
+PROJECT_ROOT = Path(__file__).parents[3]
+
+COMMAND = (sys.executable, "-m", "streams.adapters.files.child")
+"""Run in the project's folder: the project is not an installed package."""
+
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT", "GLIBC_TUNABLES")
+"""The others may hold secrets, which a file's reader must not have."""
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1", "MALLOC_ARENA_MAX": "2",
+    "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+}  # fmt: skip
+
+SILENCE_S = 60.0
+"""How long a process may say nothing: a page takes seconds, a loop for ever."""
+
+MAX_FILES = 500
+"""Files of one process: what a library leaks ends with it."""
+
+RETIRED_SHARE = 0.6
+"""Of its memory's limit: a process that has taken more reads no further file."""
+
+SPARE_BYTES = 64 << 20
+"""Of the largest frame, in addition to the text: segments, a piece of sound."""
+
+CODES: dict[str, ReadFailure] = {code: code for code in get_args(ReadFailure)}
+
+TOO_SLOW = "Reading the file takes longer than it may."
+
+log = structlog.get_logger()
+
+ReadPiece = Callable[[MediaPiece], Awaitable[None]]
+"""Has a model read a piece."""
+
+
+class ReaderProcess:
+    """One process; reads one file at a time. Nothing may be called after it is killed."""
+
+    def __init__(self, process: asyncio.subprocess.Process, memory_bytes: int) -> None:
+        self._process = process
+        self._memory_bytes = memory_bytes
+        self._files = 0
+        self.is_spent = False
+        """True if it must read no further file."""
+
+    @classmethod
+    async def start(cls, memory_bytes: int) -> "ReaderProcess":
+        """Start a process. Raises OSError."""
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            str(memory_bytes),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            # Libraries print what a file says.
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=PROJECT_ROOT,
+            env=kept | ENVIRONMENT,
+            # What is typed at the worker's terminal must not reach it.
+            start_new_session=True,
+        )
+        return cls(process, memory_bytes)
+
+    async def read(self, request: dict[str, Any], read_piece: ReadPiece) -> FileText:
+        """Read a file. Raises `ReadFailed`; also if the process dies or takes too long: then it is to be killed."""
+        assert self._process.stdin is not None
+        self._files += 1
+        remaining = float(request["seconds"])
+        max_bytes = 6 * request["characters"] + SPARE_BYTES
+        clock = asyncio.get_running_loop().time
+        self.is_spent = True  # until it has answered
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            while True:
+                began = clock()
+                async with asyncio.timeout(min(SILENCE_S, remaining)):
+                    kind, header, content = await self._frame(max_bytes)
+                # The time that a model takes is not the file's.
+                remaining -= clock() - began
+                if kind == PIECE:
+                    await read_piece(decode_piece(header, content))
+                elif kind in (TEXT, FAILED):
+                    answer = _answer(kind, header)
+                    self.is_spent = (
+                        self._files >= MAX_FILES or header["peak_bytes"] > RETIRED_SHARE * self._memory_bytes
+                    )
+                    break
+        except TimeoutError as problem:
+            raise ReadFailed("too_large", TOO_SLOW) from problem
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError, KeyError, TypeError) as problem:
+            raise await self._death() from problem
+        if isinstance(answer, FileText):
+            return answer
+        if "problem" in header:
+            log.info("a file is not read", problem=header["problem"])
+        raise answer
+
+    @property
+    def is_alive(self) -> bool:
+        """True unless it has ended."""
+        return self._process.returncode is None
+
+    async def end(self) -> None:
+        """Kill the process and wait for its end."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        # Its end is told only after its output, of which the pipe may be full.
+        await self._process.communicate()
+
+    async def _frame(self, max_bytes: int) -> tuple[bytes, dict[str, Any], bytes]:
+        assert self._process.stdout is not None
+        prefix = await self._process.stdout.readexactly(PREFIX.size)
+        kind, header_bytes, content_bytes = PREFIX.unpack(prefix)
+        if header_bytes + content_bytes > max_bytes:
+            raise ValueError("a frame of a reader is too large")
+        header = json.loads(await self._process.stdout.readexactly(header_bytes))
+        return kind, header, await self._process.stdout.readexactly(content_bytes)
+
+    async def _death(self) -> ReadFailed:
+        # Its output has ended or is nonsense: it ends by itself, or by our hand.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self._process.wait()
+        code = self._process.returncode
+        log.warning("a process that read a file has died", code=code)
+        if code == -signal.SIGXCPU:
+            return ReadFailed("too_large", TOO_SLOW)
+        # Killed by the system, for want of memory, or never begun: it is not for the file.
+        if code in (0, 1, -signal.SIGKILL):
+            return ReadFailed("unavailable", "The process that read the file was ended; try again.")
+        return ReadFailed("unreadable", "The file ended the process that read it.")
+
 
 IDLE_S = 60.0
 """A process without a file for so long is ended: it has up to 500 MB."""
@@ -87,3 +229,11 @@ class ProcessFileReader:
             ending = asyncio.ensure_future(process.end())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
+
+
+def _answer(kind: bytes, header: Mapping[str, Any]) -> FileText | ReadFailed:
+    """Return what the last frame says. Raises KeyError, TypeError for one that no reader of ours has written."""
+    if kind == FAILED:
+        return ReadFailed(CODES[header["code"]], str(header["error"]))
+    segments = tuple(Segment(*segment[:5]) for segment in header["segments"])
+    return FileText(header["text"], header["reader"], segments, header["pages"], header["seconds"])

@@ -22,7 +22,7 @@ from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.topics import Topics
 from streams.wire.archived_turns import archived_position, original_turn
-from streams.wire.fillers import FILLER_KEY, filler
+from streams.wire.dead_letters import FILLER_KEY, filler
 
 YIELD_EVERY = 20
 """Records between two pauses for the event loop: some milliseconds."""

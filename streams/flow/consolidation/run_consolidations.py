@@ -38,8 +38,7 @@ from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.steps.refresh import MAX_IDS
-from streams.flow.steps.run_refreshes import RunRefreshes
+from streams.flow.steps.refresh import MAX_IDS, RunRefreshes
 from streams.flow.worker_context import WorkerContext
 
 # Have due turns of a consolidation's scope understood again, as the job `refresh` has, within the run's budget.

@@ -33,8 +33,8 @@ from agents.rules.pipelines.validation import (
 )
 from schemas.failures import Rejected, Unavailable
 from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
+from streams.flow.pipelines.comparing import PipelineHistory
 from streams.flow.pipelines.custom_step import RunnableStep, StepAccess, step_under_way
-from streams.flow.pipelines.history import PipelineHistory
 
 # The pipelines of one revision, ready to run: configurations are parsed, and custom steps are constructed.
 #

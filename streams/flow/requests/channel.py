@@ -18,9 +18,8 @@ from streams.flow.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.observability.tracing import mark_refused
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.wire.dead_letters import dead_letter
+from streams.wire.dead_letters import dead_letter, size_of
 from streams.wire.partitioning import original_record
-from streams.wire.record_size import size_of
 
 log = structlog.get_logger()
 

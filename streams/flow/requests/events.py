@@ -15,7 +15,7 @@ from streams.flow.death_counts import DeathCounts
 from streams.flow.requests.channel import Replies, log_context
 from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
-from streams.wire.fillers import is_filler
+from streams.wire.dead_letters import is_filler
 
 log = structlog.get_logger()
 

@@ -23,9 +23,8 @@ from streams.flow.publisher import await_all, no_writes
 from streams.flow.requests.channel import Channel, Handler, Replies, ReplyOptions, log_context, rejection_of
 from streams.flow.runs.recorder import NO_RUN, RunNotes, RunRecorder
 from streams.topics import MAX_INPUT_BYTES
-from streams.wire.fillers import is_filler
+from streams.wire.dead_letters import is_filler, size_of
 from streams.wire.partitioning import may_move, partition_of, relocate
-from streams.wire.record_size import size_of
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 
 # Admission of a record: reply address, deadline, decoding, partition, authorisation.

@@ -37,7 +37,7 @@ from streams.flow.runs.record import (
 )
 from streams.observability.metrics import Meters
 from streams.topics import Topics
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
 
 RUN_HEADER = "run"
 """A request with this header, `1`, is recorded whatever the share."""

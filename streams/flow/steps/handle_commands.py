@@ -23,8 +23,8 @@ from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.moments import moment_of
 from schemas.scopes import ScopeFields
-from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
+from schemas.state.modes import ForgottenBefore
 from streams.backoff import until_available
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions

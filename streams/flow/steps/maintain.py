@@ -7,6 +7,7 @@ searchable by their old vectors.
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from agents.rules.memory.resources import statuses_of
 from agents.rules.modes.embedder_comparison import describe
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job, JobProgress
+from schemas.internal.events import Embedded
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.state.files import boundary_prefix
@@ -32,9 +34,76 @@ from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
-from streams.flow.steps.run_refreshes import RunRefreshes
-from streams.flow.steps.verify import run_verification
+from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.worker_context import WorkerContext
+
+# The job `verify`: what words and vectors of a boundary lack, or have besides its records. It changes nothing.
+#
+# Enters: a job. Leaves: its answer, None if the partition has left meanwhile: the worker that has it now runs it again.
+
+PAGE_SIZE = 100
+"""Memories that are inspected at once: some milliseconds."""
+
+MAX_EXAMPLES = 20
+"""Ids of each kind in the answer."""
+
+FOUND = ("words_orphaned", "vectors_missing", "vectors_orphaned", "pending", "stale", "failed")
+"""What is counted; the first three are repaired by `reconcile` and by starting anew, the others by their own jobs."""
+
+
+class Verification:
+    """Counts of what was found, with some ids of each kind."""
+
+    def __init__(self) -> None:
+        self.checked = 0
+        self._counts: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = {name: [] for name in FOUND}
+
+    def add(self, memory_ids: Sequence[str], inspected: Sequence[InspectedMemory]) -> None:
+        """Add a page: ids in the lexical index, and what is stored of them."""
+        self.checked += len(memory_ids)
+        for memory_id in set(memory_ids) - {inspection.memory.memory_id for inspection in inspected}:
+            self.note("words_orphaned", memory_id)
+        for inspection in inspected:
+            status = inspection.memory.embedding.status
+            if status == "ready" and inspection.due in ("make", "fail"):
+                self.note("vectors_missing", inspection.memory.memory_id)
+            elif status in ("pending", "stale", "failed"):
+                self.note(status, inspection.memory.memory_id)
+
+    def note(self, name: str, memory_id: str) -> None:
+        """Count one, and keep its id if there is room."""
+        self._counts[name] += 1
+        if len(self._examples[name]) < MAX_EXAMPLES:
+            self._examples[name].append(memory_id)
+
+    def answer(self, job: Job) -> dict[str, Any]:
+        counts = {name: self._counts[name] for name in FOUND}
+        examples = {name: sorted(ids) for name, ids in self._examples.items() if ids}
+        return {"job_id": job.job_id, "checked": self.checked, **counts, "examples": examples}
+
+
+async def run_verification(
+    job: Job, tally: JobProgress, maintain: Maintain, partition: int, ctx: WorkerContext
+) -> dict[str, Any] | None:
+    """Inspect all memories of the job; progress counts them."""
+    found = Verification()
+    ids = maintain.affected_ids(job)
+    tally.total = len(ids)
+    for page in batches(ids, PAGE_SIZE):
+        if not ctx.is_assigned(partition):
+            return None
+        inspect = partial(maintain.inspect, job, page)
+        found.add(page, await until_available(inspect, "vector index", ctx.meters))
+        tally.processed += len(page)
+
+    async def orphans() -> list[Embedded]:
+        return [event async for event in maintain.orphans(job)]
+
+    for event in await until_available(orphans, "vector index", ctx.meters):
+        found.note("vectors_orphaned", event.memory_id)
+    return found.answer(job)
+
 
 POLL_INTERVAL_S = 0.2
 """Between two looks at files that are read again."""

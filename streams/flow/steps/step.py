@@ -3,17 +3,31 @@
 Around each step stand two more: one follows its records in traces, one counts the processes that a record has ended.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
+from uuid import UUID
 
-from schemas.messages.records import Record
+from modestream_client.runs import RunPart
+
+from agents.context.assemble import AssembledContext
+from agents.rules.access.grants import PRINCIPAL_HEADER
+from schemas.failures import RowTooLarge
+from schemas.internal.events import Learned
+from schemas.messages.assemble import AnswerRequest, AssembleRequest
+from schemas.messages.contexts import LoggedContext, LoggedReference, query_digest, selection_of
+from schemas.messages.records import Outgoing, Record
 from streams.fair_queue import FairShare
 from streams.flow.death_counts import DeathCounts, noted, record_name
+from streams.flow.pipelines.in_force import Pipelines
+from streams.flow.publisher import no_writes
+from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.runs.recorder import RunRecorder, timed_part
 from streams.observability.tracing import FollowedRecord, RecordTracer
 from streams.partition.commit import COMMIT_INTERVAL_S, PartitionCommits
 from streams.partition.progress import AppliedOffsets
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
 
 MAX_WAITING_TURNS = 20_000
 """Turns of a worker that are read and not yet acknowledged: those of a flood wait here, and others not behind them.
@@ -21,7 +35,6 @@ Some 2 KB each in memory."""
 
 TURNS_BEGUN_AT_ONCE = 4
 """Users whose turns begin at the same time: a long text is read in a thread meanwhile."""
-
 
 LARGE_TURN_BYTES = 65_536
 """A larger turn takes up to a second of computing, and brings a hundred items: one of them is stored at a time."""
@@ -186,3 +199,92 @@ async def _finish(finishing: Awaitable[Any], followed: FollowedRecord) -> Any:
         result = await finishing
     followed.end()
     return result
+
+
+# `Intend` and `Categorize` on the topic of learned events: agents that derive state from turns.
+#
+# Events are applied one after another, and committed before they are acknowledged. An event whose state would exceed a
+# row of the table becomes a dead letter: the former state stays.
+
+LEARNED_EVENTS: Mapping[str, type[Learned]] = {"learned.v1": Learned}
+"""The events read here, by schema name."""
+
+
+class LearningAgent(Protocol):
+    """An agent that derives state from turns."""
+
+    def learned(self, event: Learned) -> None:
+        """Replace the state derived from a turn."""
+
+
+class ApplyLearned(CommittingStep):
+    """Applies `learned.v1` to the table of one agent."""
+
+    def __init__(
+        self,
+        reader: EventReader,
+        agent_at: Callable[[int], LearningAgent],
+        commit: PartitionCommits,
+        pipelines: Pipelines,
+        *,
+        part: RunPart = "intend",
+        runs: RunRecorder | None = None,
+    ) -> None:
+        """Take the agent by partition, and what it is in the run of a turn."""
+        super().__init__(self._apply, commit, window=256)
+        self._pipelines = pipelines
+        self._part = part
+        self._runs = runs
+        self._reader = reader
+        self._agent_at = agent_at
+
+    async def _apply(self, record: Record) -> Awaitable[object]:
+        event: Learned | None = await self._reader.read(record)
+        if event is None:
+            return no_writes()
+        agent, active, step_id = self._agent_at(record.partition), self._pipelines.current, f"memorize.{self._part}"
+        try:
+            if event.memory is not None and active.is_on(step_id):
+                with timed_part(self._runs, self._part, event.memory, record.partition):
+                    await active.run({step_id: lambda _: agent.learned(event)}, {})
+            else:
+                # Of a changed turn nothing derives any more.
+                agent.learned(Learned(memory_id=event.memory_id, scope=event.scope))
+        except RowTooLarge as error:
+            await self._reader.reject(record, error)
+        return no_writes()
+
+    def _set_applied(self, record: Record) -> None:
+        """Note nothing: no one position speaks for two agents that read the topic."""
+
+
+UUID_TIME_SHIFT = 80
+"""Bits below the time of a UUIDv7, in milliseconds."""
+
+
+def context_record(
+    topic: str,
+    in_force: Callable[[], tuple[int, str]],
+    request: AssembleRequest,
+    record: Record,
+    context: AssembledContext,
+) -> Outgoing:
+    """Return the record; `in_force` returns the revision of the pipelines, `record` is that of the request."""
+    assert context.context_id is not None
+    principal = record.header(PRINCIPAL_HEADER)
+    logged = LoggedContext(
+        context_id=context.context_id,
+        scope=selection_of(request.scope.fields()),
+        at=datetime.fromtimestamp((UUID(context.context_id).int >> UUID_TIME_SHIFT) / 1000, UTC),
+        kind="answer" if isinstance(request, AnswerRequest) else "assemble",
+        mode=context.modes[0] if len(context.modes) == 1 else list(context.modes),
+        interaction_mode=context.interaction_mode,
+        revision=in_force()[0],
+        principal=None if principal is None else principal.decode("utf-8", "replace"),
+        query_sha256=query_digest(request.query),
+        references=tuple(LoggedReference(**shown._asdict()) for shown in context.shown),
+        dropped=tuple(context.dropped),
+        tokens={str(name): count for name, count in context.tokens.items()},
+    )
+    value = logged.model_dump_json(by_alias=True).encode()
+    return Outgoing(topic, request.scope.boundary.encode(), value, partition=record.partition)

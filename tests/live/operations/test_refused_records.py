@@ -11,8 +11,8 @@ from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, topic_config, topics_with_prefix
+from streams.wire.dead_letters import size_of
 from streams.wire.partitioning import partition_of
-from streams.wire.record_size import size_of
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.processes import Deployment
 

@@ -5,9 +5,9 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.command_handlers import command_handlers
 from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
+from streams.topology import command_handlers
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_publisher import Arrow

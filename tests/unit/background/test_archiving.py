@@ -14,7 +14,7 @@ from schemas.messages.records import Outgoing, Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from streams.wire.archived_turns import FORGOTTEN_TEXT, POSITION_KEY, original_turn
-from streams.wire.fillers import FILLER_VALUE, filler
+from streams.wire.dead_letters import FILLER_VALUE, filler
 from streams.wire.partitioning import partition_of
 from tests.builders.turns import PARTITIONS
 from tests.fakes.archived_topics import ARCHIVE, TURNS

@@ -12,7 +12,7 @@ from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 from streams.topics import topics_with_prefix
-from streams.wire.fillers import FILLER_KEY, FILLER_VALUE
+from streams.wire.dead_letters import FILLER_KEY, FILLER_VALUE
 from tests.fakes.publisher import FakePublisher
 
 TOPICS = topics_with_prefix("memory.")

@@ -21,7 +21,7 @@ from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
 from streams.observability.metrics import Meters, ModelMeters
 from streams.topics import topics_with_prefix
-from streams.up.fleet_monitoring import WORKER_UP
+from streams.up.fleet import WORKER_UP
 
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from schemas.authorizers import open_grants
 from schemas.failures import Rejected
 from schemas.scopes import Scope
+from schemas.state.policies import open_grants
 
 HERE = "tests.unit.schemas.test_authorizers"
 GRANTS: dict[str, list[dict[str, Any]]] = {"ana": [{"user_id": "ana", "may": ["read"]}], "wrong": [{"user": "ana"}]}

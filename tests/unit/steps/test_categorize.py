@@ -14,7 +14,7 @@ from schemas.messages.records import Record
 from schemas.state.categories import Category
 from streams.flow.pipelines.in_force import shipped_pipelines
 from streams.flow.requests.events import EventReader
-from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
+from streams.flow.steps.step import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.fakes.tables.categories import FakeCategories

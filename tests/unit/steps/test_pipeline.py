@@ -10,9 +10,8 @@ from schemas.failures import Rejected, Unavailable
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.wire.fillers import FILLER_HEADER, FILLER_VALUE
+from streams.wire.dead_letters import FILLER_HEADER, FILLER_VALUE, size_of
 from streams.wire.partitioning import MOVED_FROM
-from streams.wire.record_size import size_of
 from tests.builders.turns import record
 from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 

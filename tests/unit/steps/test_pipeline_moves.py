@@ -7,8 +7,8 @@ import pytest
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
 from streams.topics import MAX_INPUT_BYTES
+from streams.wire.dead_letters import size_of
 from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, partition_of
-from streams.wire.record_size import size_of
 from tests.builders.turns import PARTITIONS, record
 from tests.harnesses.requests import REPLY, RequestHarness
 

@@ -9,7 +9,7 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.wire.fillers import FILLER_HEADER, FILLER_VALUE
+from streams.wire.dead_letters import FILLER_HEADER, FILLER_VALUE
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, event_record, run_step

@@ -21,7 +21,7 @@ from streams.bootstrap.deployment_records import agree_on_service, service_recor
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings
 from streams.tables.json_table import scope_from_key, scope_key
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in
 from tests.builders.boundary_scopes import OrganizationScope, SharedScope, TenantScope
 from tests.builders.turns import record
 from tests.fakes.deployment_log import FakeDeploymentLog

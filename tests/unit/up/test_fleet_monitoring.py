@@ -3,7 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from streams.observability.metrics import Meters
-from streams.up.fleet_monitoring import merge_pages
+from streams.up.fleet import merge_pages
 
 
 def page(settled: int) -> str:

@@ -2,8 +2,7 @@ from datetime import UTC, datetime
 
 from schemas.failures import Rejected
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.wire.dead_letters import dead_letter
-from streams.wire.record_size import size_of
+from streams.wire.dead_letters import dead_letter, size_of
 from tests.builders.turns import record
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Record
-from streams.wire.scope_key import MAX_PARSED_BYTES, boundary_in
+from streams.wire.partitioning import MAX_PARSED_BYTES, boundary_in
 from tests.builders.turns import record
 
 

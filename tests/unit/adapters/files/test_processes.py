@@ -14,9 +14,8 @@ import pytest
 from schemas.failures import Unavailable
 from schemas.models.files import ReadFailed
 from schemas.models.language import Heard
-from streams.adapters.files import reader_process
-from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
-from streams.adapters.files.reader_process import COMMAND, PROJECT_ROOT
+from streams.adapters.files import process_reader
+from streams.adapters.files.process_reader import COMMAND, PROJECT_ROOT, ProcessFileReader, ReadLimits
 from tests.builders.files import KEY
 from tests.fakes.language_model import FakeLanguageModel
 
@@ -81,7 +80,7 @@ for name, attempt in attempts.items():
 
 @pytest.fixture
 async def reader(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFileReader]:
-    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    monkeypatch.setattr(process_reader, "COMMAND", (sys.executable, "-c", WAITS))
     opened = ProcessFileReader(ReadLimits(processes=2, seconds=2))
     yield opened
     await opened.close()
@@ -128,7 +127,7 @@ async def test_no_more_processes_than_the_limit(reader: ProcessFileReader, path:
 
 
 async def test_images_and_sound_leave_a_process_to_documents(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    monkeypatch.setattr(process_reader, "COMMAND", (sys.executable, "-c", WAITS))
     reader = ProcessFileReader(ReadLimits(processes=2, seconds=60))
     sounds = [asyncio.create_task(reader.read(path, media_type="audio/wav", name="sleep")) for _ in range(3)]
     assert await read(reader, path) == KEY
@@ -156,7 +155,7 @@ class Slow(FakeLanguageModel):
 async def test_process_that_writes_while_no_model_takes_it_blocks_no_file(
     monkeypatch: pytest.MonkeyPatch, path: Path
 ) -> None:
-    monkeypatch.setattr(reader_process, "COMMAND", (sys.executable, "-c", WAITS))
+    monkeypatch.setattr(process_reader, "COMMAND", (sys.executable, "-c", WAITS))
     reader = ProcessFileReader(ReadLimits(processes=1), Slow())
     async with asyncio.timeout(30):
         assert await read(reader, path, "flood") == "unavailable"

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
+from streams.adapters.language.endpoint import BreakerLimits, CircuitBreaker
 
 LIMITS = BreakerLimits(failures=5, timeouts=3, initial_open_s=1.0, max_open_s=4.0)
 

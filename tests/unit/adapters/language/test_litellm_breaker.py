@@ -3,7 +3,7 @@
 import asyncio
 
 from schemas.failures import Unavailable
-from streams.adapters.language.breaker import BreakerLimits
+from streams.adapters.language.endpoint import BreakerLimits
 from tests.harnesses.language_models import LanguageModelHarness, ask, failure
 
 

@@ -8,7 +8,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, are_words_complete, ensure_words
-from streams.adapters.lexical.reader import LexicalReader
+from streams.adapters.lexical.sqlite_index import LexicalReader
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.partition.database import PartitionDatabase
 from tests.builders.memories import made

@@ -14,8 +14,8 @@ from qdrant_client import grpc as messages
 from agents.ports.vector_index import PlannedSearch
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix, PassageVectors
+from streams.adapters.vectors.server.qdrant_collections import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import BATCHES_AT_ONCE, QdrantIndex
-from streams.adapters.vectors.server.server_answers import MAX_HANGS
 from streams.adapters.vectors.server.stored_points import IN_MEMORY, ServerStorage
 from streams.adapters.vectors.server.transports import dense_message, rows_message
 from streams.up.layout import free_port

@@ -11,8 +11,8 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
+from streams.adapters.vectors.server.qdrant_collections import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
-from streams.adapters.vectors.server.server_answers import MAX_HANGS
 from tests.builders.spaces import space_of
 from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
 

@@ -11,9 +11,8 @@ from schemas.messages.commands import Command
 from schemas.messages.contexts import LoggedContext, LoggedReference
 from schemas.moments import milliseconds_of
 from schemas.scopes import Scope
-from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import Memory
-from schemas.state.modes import ModeDeclarations
+from schemas.state.modes import ForgottenBefore, ModeDeclarations
 from tests.builders.items import distilled_of
 from tests.builders.memories import START, made
 from tests.fakes.clock import FakeClock

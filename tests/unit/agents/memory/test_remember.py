@@ -5,8 +5,7 @@ import pytest
 from agents.memory.write_memory import finish
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.events import Remembered
-from schemas.state.forgotten import ForgottenBefore
-from schemas.state.modes import ModeDeclarations
+from schemas.state.modes import ForgottenBefore, ModeDeclarations
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.harnesses.remember import CODE, PARTITION, RememberHarness
