@@ -8,7 +8,6 @@ from bench.profile.threads import CONSUMER, EVENT_LOOP, NATIVE, OTHER_PYTHON
 
 ROOT = ["run_worker (streams/worker.py:294)", "Worker.execute_from_commandline (mode/worker.py:264)"]
 AGENT = [*ROOT, "Agent._execute_actor (faust/agents/agent.py:698)", "Delivery.run (streams/runtime/delivery.py:142)"]
-FAUST_TASK = "Service._execute_task (mode/services.py:878)"
 REMEMBER = [*AGENT, "RequestPipeline._handle (streams/flow/requests/pipeline.py:67)"]
 
 

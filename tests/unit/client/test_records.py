@@ -1,8 +1,9 @@
-"""Python values as JSON records."""
+"""Python values as JSON records; places of records as text."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from modestream_client import MemoryServiceError, Written
 from modestream_client.records import build_record
 
 
@@ -32,3 +33,18 @@ def test_absent_fields_are_null() -> None:
         "speaker": None,
         "importance": 0.5,
     }
+
+
+def test_place_survives_the_way_through_text() -> None:
+    assert Written.parse(Written(3, 17).read_after) == (3, 17)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "3", "3:", ":3", "-1:3", "3:-1", "3:1.5", " 3:1", "3:1\n", "\u0663:\u0661", "9" * 5000 + ":1"]
+)
+def test_other_text_is_an_invalid_value(text: str) -> None:
+    with pytest.raises(MemoryServiceError) as refused:
+        Written.parse(text)
+    assert refused.value.code == "invalid_value"
+    assert refused.value.field == "read_after"
+    assert len(str(refused.value)) < 200

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 from modestream_client import MemoryServiceError, MemoryTimeout, MemoryUnreachable
 
+from gateway.http.calls import JSONAnswer
 from gateway.http.problems import STATUS_OF, TITLES
 from tests.fakes.wire import FakeWire
 
@@ -124,3 +126,22 @@ async def test_the_id_of_a_request_is_taken_over_unless_it_could_forge_a_log(htt
     assert (await http.get("/live", headers={"X-Request-Id": "abc-1"})).headers["x-request-id"] == "abc-1"
     forged = await http.get("/live", headers={"X-Request-Id": "a b\tERROR"})
     assert forged.headers["x-request-id"] != "a b\tERROR"
+
+
+NESTED: dict[str, Any] = {}
+for _ in range(150):
+    NESTED = {"a": NESTED}
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 2**200, 1e-7, 1e22, 0.1, "\x7f\u2028é\0", NESTED])
+def test_stored_value_is_answered_as_it_is(value: object) -> None:
+    assert json.loads(bytes(JSONAnswer({"metadata": value}).body)) == {"metadata": value}
+
+
+def test_order_of_names_is_kept() -> None:
+    assert JSONAnswer({"b": 1, "a": 2}).body == b'{"b":1,"a":2}'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_number_that_json_has_no_word_for_is_null(value: float) -> None:
+    assert JSONAnswer({"metadata": value}).body == b'{"metadata":null}'

@@ -1,5 +1,6 @@
 """Users and totals: from the topic of boundaries, and only those that the caller may see."""
 
+import base64
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Call, Caller, Refused
 from gateway.service.service import MemoryService
+from gateway.service.users import cursor_of, position_of
 from schemas.state.policies import Grant
 from schemas.version import VERSION
 from tests.fakes.wire import FakeWire
@@ -184,3 +186,13 @@ async def test_totals_are_told_without_a_service() -> None:
 async def test_deployment_shows_the_version_of_the_gateway() -> None:
     shown = await MemoryService(FakeWire()).users.deployment(Call.within(Caller(), "u1"))
     assert shown["versions"]["gateway"] == VERSION
+
+
+def test_cursor_stays_the_same_text() -> None:
+    assert cursor_of("zoë", "prefix") == "WyJ6b8OrIiwgImNmZjZjNThiMWU4OSJd"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1, 2]", '["\\ud800", ""]', "[NaN, 1]", "{}"])
+def test_text_that_is_no_cursor_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        position_of(base64.urlsafe_b64encode(text.encode()).decode(), "prefix")

@@ -1,7 +1,10 @@
 import json
+from typing import Any
+
+import pytest
 
 from agents.rules.memory.versions import identify_turn, next_memory
-from operations.compare import Differences
+from operations.compare import Differences, compare_memories
 from operations.verify import Findings, LoggedTurns, StoredRows, find_gaps
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
@@ -97,3 +100,25 @@ def test_findings_of_users_add_up_and_name_some() -> None:
     assert found.counts == {"vectors_missing": 36, "unlogged": 3}
     assert len(found.examples["vectors_missing"]) == 20
     assert found.amiss() == 36
+
+
+def listing(**texts: str) -> dict[str, Any]:
+    fields = {"type": "episodic", "occurred_at": "2026-03-01T09:30:00Z", "mode": "general", "version": 1}
+    return {name: {**fields, "memory_id": name, "text": text, "superseded_by": None} for name, text in texts.items()}
+
+
+BEFORE = listing(kept="a", edited="a", forgotten="a")
+LATER = listing(kept="a", edited="b", said="a")
+
+
+@pytest.mark.parametrize("second", [BEFORE, LATER, listing(kept="a", edited="a"), listing(kept="a", edited="b")])
+def test_what_the_first_was_told_meanwhile_is_no_difference(second: dict[str, Any]) -> None:
+    assert not compare_memories(BEFORE, second, LATER)
+
+
+def test_what_stays_different_is_told() -> None:
+    found = compare_memories(BEFORE, listing(edited="c", extra="a"), LATER)
+    assert found.missing == ["kept"]
+    assert [memory["memory_id"] for memory in found.extra] == ["extra"]
+    assert [(first["text"], second["text"]) for first, second in found.different] == [("b", "c")]
+    assert found.equal == 0

@@ -9,6 +9,7 @@ import pytest
 
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import create_kafka_app
+from streams.runtime.membership import member_name
 from streams.settings import Settings
 
 
@@ -133,3 +134,15 @@ def test_workers_of_which_one_has_no_copies_serve_as_without(tmp_path: Path, cop
     group.rebalance()
     assert [len(group.served(name)) for name in "ab"] == [2, 2]
     assert [member.copies | member.due for member in group.members.values()] == [set(), set()]
+
+
+def test_worker_of_the_same_topics_returns_under_its_name() -> None:
+    name = member_name("w1", {"turns", "modes-changelog"})
+    assert name.startswith("w1-")
+    assert member_name("w1", ["modes-changelog", "turns"]) == name
+
+
+def test_worker_of_other_topics_has_another_name() -> None:
+    topics = ({"turns"}, {"turns", "jobs"}, {"turnsjobs"}, {"turns", "jobs-changelog"}, ())
+    assert len({member_name("w1", topic) for topic in topics}) == len(topics)
+    assert member_name("w1", {"turns"}) != member_name("w2", {"turns"})

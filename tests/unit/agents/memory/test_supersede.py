@@ -20,7 +20,6 @@ from tests.fakes.tables.memories import FakeMemories
 
 HERE = 0
 SAME = ("I like it.", "I do like it.")
-CONTRADICTING = ("The deploy target is fly.io now.", "No, the new deploy target is AWS, not fly.io.")
 
 
 class SupersedeHarness:

@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 from gateway.service.calls import Caller
+from gateway.service.dead_letters import REPLAYED_FROM
 from gateway.service.service import MemoryService
 from schemas.messages.records import Headers
 from schemas.state.policies import Grant
@@ -169,3 +170,11 @@ def test_only_the_last_letters_are_kept() -> None:
         topic.put(b"u1", turn("u1"))
     assert [str(each.position) for each in topic.list.newest()] == ["0-2", "0-1"]
     assert topic.letters.is_full
+
+
+def test_letters_that_name_others_leave_nothing_behind() -> None:
+    topic = FakeDeadLetterTopic(limit=2)
+    for number in range(20):
+        topic.put(b"ana", b"{}", headers=((REPLAYED_FROM, f"1-{number}".encode()),))
+    assert len(topic.list._letters) == 2
+    assert len(topic.list._replayed) == 2

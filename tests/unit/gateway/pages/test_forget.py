@@ -16,7 +16,6 @@ from tests.worlds.pages import pages_over
 USER = "/admin/forget?user=ana"
 PROJECT = "/admin/forget?user=ana&project=home"
 MEMORIES = "/admin/memories?user=ana"
-OF_HOME = "/admin/forget?user=ana&amp;project=home"
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from modestream_client.failures import MemoryServiceError
 
-from gateway.service.calls import Caller
+from gateway.pages.requests import Form
+from gateway.pages.routes.memories import Choice, chosen
+from gateway.service.calls import Caller, Refused
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
 from tests.builders.records import listed_memory, memory_record
@@ -176,3 +178,17 @@ async def test_an_empty_list_says_what_to_do(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         assert "ana has no memories yet" in (await http.get(PAGE)).text
         assert "Show all modes and projects" in (await http.get(PAGE + "&mode=code")).text
+
+
+FIELDS = frozenset({"project_id"})
+
+
+def test_value_of_a_box_is_read_as_its_choice() -> None:
+    choice = Choice("m1", "größe\u2028", {"project_id": '"x"'})
+    assert chosen(Form({"selected": [choice.value]}), FIELDS) == [choice]
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, '["m1", "\ud800", {}]', '["m1", "\\ud800", {}]', "[1, 2, {}]", "{"])
+def test_value_that_is_no_choice_is_refused(value: str) -> None:
+    with pytest.raises(Refused):
+        chosen(Form({"selected": [value]}), FIELDS)

@@ -1,8 +1,10 @@
-"""Counting the values of a JSON text: prose has as many as it has, however many commas stand in it."""
+"""Numbers of values in a JSON text, and the nearest vectors as values."""
 
+import numpy as np
 import pytest
 
 from schemas.messages.decoding import MAX_VALUES, count_values
+from schemas.models.vectors import Nearest, ScoredPassages
 
 MANY = MAX_VALUES + 1
 
@@ -37,3 +39,15 @@ def test_marks_within_strings_are_no_values(text: bytes) -> None:
 
 def test_strings_alone_may_be_too_many() -> None:
     assert count_values(b'["' + b'","' * (3 * MAX_VALUES) + b'"]') > MAX_VALUES
+
+
+PASSAGES = ScoredPassages(np.array([0, 1]), np.array([0, 2]), np.array([0.9, 0.5]))
+FOUND = Nearest(["a", "b"], np.array([0.9, 0.5]), passages=PASSAGES)
+
+
+def test_slice_has_the_best_memories() -> None:
+    assert FOUND[:1].memory_ids == ["a"]
+
+
+def test_slice_has_all_scored_passages() -> None:
+    assert FOUND[:1].passages is PASSAGES
