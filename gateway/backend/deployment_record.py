@@ -145,14 +145,11 @@ class DeploymentRecord:
                 elif record.key == SUCCESSOR_KEY:
                     self._successor = Successor.model_validate_json(record.value or b"null")
                     if record.timestamp_ms != self._successor_ms:
-                        self._pauses_until = time.monotonic() + self._pause_s - self._age_s(record)
+                        # A record that has just come is new, whatever this machine's clock says. One that was there
+                        # at the start, or is reread after an outage, counts by its own time: an old one, of a killed
+                        # switch, pauses nothing.
+                        is_new = self._follower.is_caught_up.is_set() and record.timestamp_ms > self._successor_ms
+                        age_s = 0.0 if is_new else max(0.0, time.time() - record.timestamp_ms / 1000)
+                        self._pauses_until = time.monotonic() + self._pause_s - age_s
                         self._successor_ms = max(self._successor_ms, record.timestamp_ms)
         self._changed.set()
-
-    def _age_s(self, record: Record) -> float:
-        """Return the age of a record of a successor, in seconds."""
-        # A record that has just come is new, whatever the clock of this machine says. One that was there at the start,
-        # or is reread after an outage, counts by its own time: an old one, of a killed switch, pauses nothing.
-        if self._follower.is_caught_up.is_set() and record.timestamp_ms > self._successor_ms:
-            return 0.0
-        return max(0.0, time.time() - record.timestamp_ms / 1000)

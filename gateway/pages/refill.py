@@ -46,7 +46,11 @@ class _Copy(HTMLParser):
             is_post = given.get("method") == "post"
             self._is_inside = self._is_done = is_post and urlsplit(given.get("action") or "").path == self._path
         changed = self._changed(tag, given) if self._is_inside else None
-        self.out.append(self.get_starttag_text() or "" if changed is None else _tag(tag, changed))
+        if changed is None:
+            self.out.append(self.get_starttag_text() or "")
+        else:
+            texts = (f" {key}" if value is None else f' {key}="{escape(value)}"' for key, value in changed.items())
+            self.out.append(f"<{tag}{''.join(texts)}>")
         if changed is not None and tag == "textarea":
             # A parser drops the first line break of a text area.
             self.out.append("\n" + escape(self._fields[given["name"] or ""][-1], quote=False))
@@ -91,8 +95,3 @@ class _Copy(HTMLParser):
 
     def handle_decl(self, decl: str) -> None:
         self.out.append(f"<!{decl}>")
-
-
-def _tag(name: str, given: Attributes) -> str:
-    texts = (f" {key}" if value is None else f' {key}="{escape(value)}"' for key, value in given.items())
-    return f"<{name}{''.join(texts)}>"

@@ -45,7 +45,8 @@ def require_scope(caller: Caller, user_id: str, scope: dict[str, Any], permissio
         return
     values = selected if isinstance(selected, list) else [selected]
     projects = [value for value in values if isinstance(value, str)]
-    granted = [_admits_project(caller, user_id, permission, project) for project in projects]
+    grants = _granted(caller, user_id, permission)
+    granted = [any(admits(grant.project_id, project) for grant in grants) for project in projects]
     if not (any(granted) if permission == "read" else all(granted)):
         raise _refused(permission)
 
@@ -100,10 +101,6 @@ def require_operating(caller: Caller) -> None:
     """Raise Refused, `not_allowed`, unless the caller may change how the deployment works."""
     if not may_everywhere(caller, "operate"):
         raise _refused("operate")
-
-
-def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:
-    return any(admits(grant.project_id, project) for grant in _granted(caller, user_id, permission))
 
 
 def _whole(caller: Caller, user_id: str, permission: Permission) -> list[Any]:

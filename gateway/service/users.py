@@ -79,11 +79,10 @@ class Users:
     def totals(self, caller: Caller) -> Json:
         """Return totals over the users that the caller may see; a partly visible one counts only as a boundary."""
         named = granted_users(caller, self.boundaries)
-        return self.boundaries.totals() if named is None else sum_up(self._whole_of(caller, named))
-
-    def _whole_of(self, caller: Caller, users: Iterable[str]) -> Sequence[Json]:
-        boundaries = map(self.boundaries.user, users)
-        return [self._whole(caller, boundary) for boundary in boundaries if boundary is not None]
+        if named is None:
+            return self.boundaries.totals()
+        boundaries = map(self.boundaries.user, named)
+        return sum_up([self._whole(caller, boundary) for boundary in boundaries if boundary is not None])
 
     def _seen(self, caller: Caller, prefix: str, after: str | None) -> Iterator[Json]:
         """Yield the boundaries that the caller may see after one, with the numbers of all their projects."""

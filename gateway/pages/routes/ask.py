@@ -184,7 +184,7 @@ class Questions:
             hits.append({**_cut(hit, words), "bars": bars, "for_it": for_it, "against_it": against_it})
         likely = [hit for hit in hits if hit["score"] >= LIKELY]
         has_model = isinstance(state.get("language_model"), dict)
-        told = await self._answered(view) if has_model and view.query.get("answer") else None
+        told = [told async for told in self._answers(view)][-1] if has_model and view.query.get("answer") else None
         return {
             "answer": answer,
             "likely": likely,
@@ -193,9 +193,6 @@ class Questions:
             "told": told,
             "sent": _body(view, fields),
         }
-
-    async def _answered(self, view: View) -> Json | None:
-        return [told async for told in self._answers(view)][-1]
 
     async def streamed_answer(self, view: View) -> AsyncIterator[str]:
         """Yield a model's answer as events of the part that shows it, each with all of the text so far."""
