@@ -112,7 +112,6 @@ class GatewaySettings(ConnectionSettings):
 
     @property
     def openai_upstream_key(self) -> str | None:
-        """The provider's key."""
         return None if self.openai_upstream_key_env is None else os.environ.get(self.openai_upstream_key_env)
 
     @model_validator(mode="after")

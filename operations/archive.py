@@ -41,8 +41,6 @@ def digest_of(stored: Mapping[str, Any]) -> str:
 
 
 class StoredFile(BaseModel, frozen=True):
-    """A file of the backup, with its checksum."""
-
     file: FileName
     sha256: str
     size: int
@@ -95,7 +93,6 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
         return max((segment.next for segment in self.of(place)), default=0)
 
     def signed(self) -> Self:
-        """Return the manifest with its digest."""
         return self.model_copy(update={"digest": digest_of(self.model_dump(mode="json", by_alias=True))})
 
     def save(self, folder: Path) -> None:
@@ -178,8 +175,6 @@ READ_RECORDS = 1000
 
 
 class BackupWriter:
-    """Writes one backup."""
-
     def __init__(self, folder: Path, source: LogSource, service: ServiceRecord, builder: EntryBuilder) -> None:
         """Raises InvalidBackup for a folder with a backup of another deployment."""
         folder.mkdir(parents=True, exist_ok=True)

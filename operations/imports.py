@@ -134,8 +134,6 @@ class _Journal:
 
 @dataclass(slots=True)
 class _Contents:
-    """Contents of an export, counted."""
-
     entries: int = 0
     roles: Counter[str] = field(default_factory=Counter)
     parts: Counter[tuple[str, str]] = field(default_factory=Counter)

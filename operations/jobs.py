@@ -84,7 +84,6 @@ class JobTotals:
 
     @property
     def is_clean(self) -> bool:
-        """True if nothing failed."""
         return not self.failed and not self.failures
 
     @property
@@ -185,7 +184,6 @@ class HealthTotals:
     deployment: dict[str, Any] = field(default_factory=dict)
 
     def add(self, user: str, health: ServiceHealth, mode: str | None) -> None:
-        """Add the health of one user, in one mode or all."""
         own: Counter[str] = Counter()
         for name, counted in health.modes.items():
             if mode in (None, name):

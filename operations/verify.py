@@ -90,8 +90,6 @@ class LoggedTurns:
 
 
 class StoredRow(BaseModel):
-    """The compared fields of a row."""
-
     boundary: str
     origin: Origin = "said"
     versions: tuple[TextVersion, ...] = ()
@@ -100,7 +98,6 @@ class StoredRow(BaseModel):
 
     @property
     def text_hash(self) -> str:
-        """The hash of the current text."""
         return self.versions[self.current].text_hash if self.versions else ""
 
 
@@ -113,7 +110,6 @@ class StoredRows:
         self.tombstones: set[str] = set()
 
     def take(self, record: Record) -> None:
-        """Take the next value of a row."""
         memory_id, value = (record.key or b"").decode(), record.value or b""
         self.rows.pop(memory_id, None)
         self.tombstones.discard(memory_id)
@@ -179,13 +175,11 @@ class Findings:
             examples += list(ids)[: MAX_EXAMPLES - len(examples)]
 
     def add(self, other: "Findings") -> None:
-        """Add those of a user."""
         self.checked += other.checked
         for name, number in other.counts.items():
             self.note(name, other.examples.get(name, []), number)
 
     def amiss(self, names: Sequence[str] = GAPS) -> int:
-        """Count the failures."""
         return sum(self.counts[name] for name in names)
 
 
@@ -269,8 +263,6 @@ class PartitionView:
 
 @dataclass(slots=True)
 class Verifier:
-    """Verifies the partitions of a deployment."""
-
     settings: Settings
     reader: LogReader
     turns: ArchivedLog
@@ -285,7 +277,6 @@ class Verifier:
     failures: dict[str, str] = field(default_factory=dict)
 
     async def verify(self, partition: int, boundaries: Sequence[Boundary]) -> None:
-        """Verify users of one partition."""
         view = await self._view(partition, frozenset(boundary.boundary for boundary in boundaries))
 
         async def work(boundary: Boundary) -> None:
@@ -367,7 +358,6 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
 
 
 async def _dead_turns(reader: LogReader, settings: Settings) -> frozenset[DeadPlace]:
-    """Return the places of turns that became dead letters."""
     topics = topics_with_prefix(settings.topic_prefix)
     places: set[DeadPlace] = set()
 

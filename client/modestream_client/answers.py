@@ -144,7 +144,6 @@ def answer_of(reply: Reply) -> Answer:
 
 
 def notices_of(warnings: Sequence[Json]) -> tuple[Notice, ...]:
-    """Parse warnings."""
     return tuple(Notice(warning["code"], warning.get("message", "")) for warning in warnings)
 
 

@@ -92,7 +92,6 @@ class Http:
 
     @property
     def names(self) -> frozenset[str]:
-        """The arguments in the path."""
         return frozenset(re.findall(r"{(\w+)}", self.path)) - {"user_id"}
 
 

@@ -64,8 +64,6 @@ SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A turn in its outbox."""
-
     number: int
     turn: Json
     principal: str | None = None
@@ -102,7 +100,6 @@ class Outbox:
         return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.sqlite"
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._database.close()
 
@@ -127,7 +124,6 @@ class Outbox:
         return next(iter(self._queued("refused IS NULL ORDER BY number LIMIT 1")), None)
 
     def refused(self) -> list[Queued]:
-        """Return the refused turns."""
         return self._queued("refused IS NOT NULL ORDER BY number")
 
     def count(self) -> int:
@@ -135,11 +131,9 @@ class Outbox:
         return int(self._rows("SELECT count(*) FROM turns WHERE refused IS NULL")[0][0])
 
     def remove(self, number: int) -> None:
-        """Remove a turn that was answered."""
         self._rows("DELETE FROM turns WHERE number = ?", number)
 
     def refuse(self, number: int, error: str) -> None:
-        """Mark a turn as refused."""
         self._rows("UPDATE turns SET refused = ? WHERE number = ?", error, number)
 
     def retry(self) -> None:
@@ -231,7 +225,6 @@ class _Sender:
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stop sending."""
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()
@@ -307,7 +300,6 @@ class _Away(Exception):
 
 
 def _waiting(turn: Json, reason: str) -> tuple[Reply, Written]:
-    """Return the reply for a waiting turn."""
     fields = dict.fromkeys(TURN_REPLY_FIELDS) | {"turn_id": turn.get("turn_id")}
     return Reply(fields, (Notice("queued", f"the turn is in the outbox and will be sent: {reason}"),)), UNSENT
 
@@ -415,5 +407,4 @@ class OutboxTransport:
 def with_outbox(
     transport: Transport, folder: str | PathLike[str] | None, timeout: float, boundary: BoundaryFields
 ) -> Transport:
-    """Return the transport, with an outbox if a folder is given."""
     return transport if folder is None else OutboxTransport(transport, folder, timeout, boundary)

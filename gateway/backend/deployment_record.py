@@ -109,7 +109,6 @@ class DeploymentRecord:
             await self._next_change()
 
     async def until_serving(self) -> None:
-        """Wait until the deployment serves."""
         await self.until_known()
         while not self.serves:
             await self._next_change()

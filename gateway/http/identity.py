@@ -17,8 +17,6 @@ OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
 
 
 class Callers(Protocol):
-    """Identifies the caller of a request."""
-
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller. Raises Refused, `unauthenticated`."""
         ...

@@ -45,8 +45,6 @@ class Key(BaseModel, frozen=True, extra="forbid"):
 
 
 class KeyFile(BaseModel, frozen=True, extra="forbid"):
-    """All keys of a deployment."""
-
     keys: tuple[Key, ...] = ()
 
     @classmethod

@@ -61,8 +61,6 @@ class SearchMemory(BaseModel, extra="forbid"):
 
 
 class AddMemory(BaseModel, extra="forbid"):
-    """A statement to remember."""
-
     text: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)]
     conversation_id: Annotated[str, Field(min_length=1)] = CONVERSATION
     mode: Annotated[str | None, Field(description="A mode of list_modes; chosen if left out")] = None
@@ -73,8 +71,6 @@ class AddMemory(BaseModel, extra="forbid"):
 
 
 class ListMemories(BaseModel, extra="forbid"):
-    """A page and its filters."""
-
     mode: ReadMode = None
     project_id: ReadProject = None
     limit: Annotated[int, Field(ge=1, le=500)] = PAGE_ITEMS
@@ -87,14 +83,10 @@ class OneMemory(BaseModel, extra="forbid"):
 
 
 class SetMemoryMode(OneMemory):
-    """A memory, and its new mode."""
-
     mode: Annotated[str, Field(description="A mode of list_modes")]
 
 
 class AssembleContext(BaseModel, extra="forbid"):
-    """A topic, and the budget of its context."""
-
     query: Query
     conversation_id: Annotated[str | None, Field(description="Its latest turns are included")] = None
     mode: ReadMode = None
@@ -171,8 +163,6 @@ class Page(BaseModel):
 
 
 class Record(Recalled):
-    """One memory with its place."""
-
     type: str
     role: str | None = None
     project_id: str | None = None
@@ -207,8 +197,6 @@ class Modes(BaseModel):
 
 
 class ContextMessage(BaseModel):
-    """A message for a model."""
-
     role: str
     content: str
 
@@ -241,8 +229,6 @@ class Intention(BaseModel):
 
 
 class Rated(BaseModel):
-    """The number of memories rated."""
-
     rated: int
 
 

@@ -72,7 +72,6 @@ class IdMapping:
         return {field: value for field, value in named.items() if value is not None}
 
     def ids(self, memory: Mapping[str, Any]) -> Json:
-        """Return the ids of a memory as mem0 shows them."""
         scope = memory["scope"]
         agent = scope.get(self._agent)
         run = scope.get(self._run) if self._run else memory["conversation_id"]
@@ -255,7 +254,6 @@ class Mem0Calls:
 
 
 def memory_of(id_mapping: IdMapping, call: Call, memory: Mapping[str, Any]) -> Json:
-    """Return a memory as mem0 shows it."""
     versions = memory.get("versions") or ()
     changed = [version["first_seen"] for version in versions if version["current"] and version["version"] > 1]
     return {

@@ -318,7 +318,6 @@ class ChatMemory:
         self._store(exchange, "user", exchange.question.text, {**more, "occurred_at": exchange.began})
 
     def store_answer(self, exchange: Exchange, text: str) -> None:
-        """Make an answer a turn."""
         self._store(exchange, "assistant", text, {"occurred_at": datetime.now(UTC)})
 
     def _store(self, exchange: Exchange, role: str, text: str, more: Mapping[str, Any]) -> None:

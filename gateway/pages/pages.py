@@ -235,7 +235,6 @@ class Pages:
         return self.page(view, template, await self._header(view, title, active), **values)
 
     def page(self, view: View, template: str, header: Header, status: int = 200, **values: Any) -> HTMLResponse:
-        """Return a page with this head."""
         text = self.text(view, template, header=header, is_signed_in=self.is_signed_in, **values)
         form = view.flash.form if view.flash else None
         if form is not None:

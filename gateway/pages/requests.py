@@ -65,8 +65,6 @@ class Flash:
 
 
 class Flashes:
-    """Notices by token."""
-
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[float, Flash]] = OrderedDict()
 

@@ -52,7 +52,6 @@ class Sessions:
         """Signed-out session ids with the expiry of their cookie, in seconds since the epoch; oldest sign-out first."""
 
     def open(self, key_id: str) -> str:
-        """Return the token of a new session of a key."""
         session_id = secrets.token_urlsafe(SESSION_ID_BYTES)
         claims = {"sub": key_id, "jti": session_id, "exp": datetime.now(UTC) + SESSION}
         return jwt.encode(claims, self._secret, algorithm=ALGORITHM)

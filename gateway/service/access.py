@@ -52,7 +52,6 @@ def require_scope(caller: Caller, user_id: str, scope: dict[str, Any], permissio
 
 
 def may(caller: Caller, user_id: str, scope: dict[str, Any], permission: Permission) -> bool:
-    """True if the caller may do this in a scope of the user."""
     try:
         require_scope(caller, user_id, scope, permission)
     except Refused:

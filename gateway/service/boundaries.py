@@ -73,7 +73,6 @@ class Boundaries:
         return self._names[bisect_left(self._names, prefix) : bisect_right(self._names, prefix + LAST)]
 
     def totals(self) -> Json:
-        """Return the sums over all boundaries."""
         return totals_of(len(self._names), self._totals, self._modes) | (
             {"not_listed": len(self._not_listed)} if self._not_listed else {}
         )

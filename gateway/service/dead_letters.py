@@ -299,8 +299,6 @@ class Tally(NamedTuple):
 
 
 class DeadLetters:
-    """The letters of a deployment."""
-
     def __init__(self, letters: DeadLetterList, topic: DeadLetterTopic) -> None:
         self._letters = letters
         self._topic = topic

@@ -111,7 +111,6 @@ class _Job:
 
     @property
     def file(self) -> Path:
-        """The export."""
         return self.folder / "export"
 
     def call(self, wait_s: float) -> Call:

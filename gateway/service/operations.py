@@ -46,7 +46,6 @@ class Operations:
     async def run(
         self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any] | None = None
     ) -> Json:
-        """Return the result of an operation."""
         fields = fields or {}
         if operation.name not in AUDITED:
             return await self._run(operation, call, scope, fields)

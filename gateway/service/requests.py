@@ -33,7 +33,6 @@ def result_of(reply: Reply) -> Json:
 
 
 def warnings_of(reply: Reply) -> list[Json]:
-    """Return the warnings of a reply."""
     return [{"code": warning.code, "message": warning.message} for warning in reply.warnings]
 
 

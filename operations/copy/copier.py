@@ -127,7 +127,6 @@ class CopyPosition:
         return sum(sum(part.offsets.values()) for part in self._parts.values())
 
     def offsets(self) -> Positions:
-        """Return the next offset by place."""
         return {(log, number): offset for number, part in self._parts.items() for log, offset in part.offsets.items()}
 
     def save(self, path: Path) -> None:

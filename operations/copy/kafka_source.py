@@ -63,8 +63,6 @@ class ArchivedPartition:
 
 
 class ArchivedLog:
-    """The log of turns of a deployment."""
-
     def __init__(self, reader: TopicsReader, topics: Topics) -> None:
         """`reader` has the partitions of both topics open."""
         self._reader = reader

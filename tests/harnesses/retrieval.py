@@ -14,7 +14,7 @@ from agents.retrieval.retrieve import Retrieve, Warnings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.ranking.features import RankingWeights
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
-from schemas.models.vectors import Encoded, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Point, Scored
 from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import VectorSpace
@@ -51,18 +51,11 @@ class InterruptedIndex(FakeIndex):
         super().__init__()
         self.searched: list[VectorSpace] = []
 
-    async def search(
-        self,
-        space: VectorSpace,
-        vector: Vector,
-        where: MemoryFilter,
-        limit: int,
-        memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+    async def search(self, space: VectorSpace, *asked: Any, **named: Any) -> Sequence[Scored]:
         self.searched.append(space)
         if self.meanwhile is not None:
             self.meanwhile()
-        return await super().search(space, vector, where, limit, memory_ids)
+        return await super().search(space, *asked, **named)
 
 
 def without_tokens(encoded: Encoded) -> Encoded:

@@ -118,7 +118,6 @@ class HttpTransport:
             raise
 
     async def close(self) -> None:
-        """Disconnect."""
         client, self._client = self._client, None
         if client is not None and client is not self._shared_client:
             await client.aclose()

@@ -235,8 +235,6 @@ def _without_quotes(text: str) -> str:
 
 
 class _HtmlText(HTMLParser):
-    """The text of an HTML page."""
-
     BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "h4", "blockquote"})
     UNSEEN = frozenset({"style", "script", "head", "title"})
 
@@ -266,6 +264,5 @@ class _HtmlText(HTMLParser):
         self._unseen -= tag in self.UNSEEN and self._unseen > 0
 
     def handle_data(self, data: str) -> None:
-        """Keep a visible text."""
         if not self._unseen:
             self._texts.append(re.sub(r"\s+", " ", data))

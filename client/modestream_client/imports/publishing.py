@@ -53,7 +53,6 @@ class Tally:
     read_after: str | None = None
 
     def add(self, outcome: Outcome | MoreProblems) -> None:
-        """Count one entry."""
         if isinstance(outcome, MoreProblems):
             self.read += outcome.count
             self.refused += outcome.count
@@ -78,12 +77,10 @@ class Tally:
         return {name: getattr(self, name) for name in COUNTS}
 
     def result(self) -> dict[str, Any]:
-        """Return the result of an import."""
         return asdict(self)
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> "Tally":
-        """Return the tally of a result."""
         return cls(**{**result, "problems": [Problem(**problem) for problem in result["problems"]]})
 
 

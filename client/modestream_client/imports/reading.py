@@ -97,7 +97,6 @@ MAX_ENTRY_BYTES = 8 * 1024 * 1024
 
 
 def entry_of(line: Mapping[str, Any]) -> Entry:
-    """Return the entry of such a line."""
     return Message(**line) if "turn" in line else MoreProblems(**line) if "count" in line else Problem(**line)
 
 

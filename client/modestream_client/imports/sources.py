@@ -205,7 +205,6 @@ def _loaded(line: bytes) -> Any:
 
 
 def is_zip(source: IO[bytes]) -> bool:
-    """True for a zip."""
     start = source.read(4)
     source.seek(0)
     return start == b"PK\x03\x04"

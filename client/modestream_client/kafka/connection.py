@@ -104,7 +104,6 @@ class PendingReplies:
         self._closed = False
 
     def __len__(self) -> int:
-        """Count the pending requests."""
         return len(self._pending)
 
     @contextmanager

@@ -76,7 +76,6 @@ class Choice(NamedTuple):
 
     @property
     def selected(self) -> Selected:
-        """The memory as the service selects it."""
         return Selected(self.memory_id, self.scope)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -24,17 +25,12 @@ class PlannedReads:
     candidates_asked: int = 0
 
     async def search(
-        self,
-        space: VectorSpace,
-        vector: Vector,
-        where: MemoryFilter,
-        limit: int,
-        memory_ids: Sequence[str] | None = None,
+        self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int, *ids: Any
     ) -> Sequence[Scored]:
         plan = self._plan(space, where)
         assert any(question.pooled is vector for question in plan.questions)
         assert plan.dense_limit == limit
-        return await self.index.search(space, vector, where, limit, memory_ids)
+        return await self.index.search(space, vector, where, limit, *ids)
 
     async def search_passages(
         self,
