@@ -24,6 +24,7 @@ from agents.retrieval.retrieve import JudgeLayers, LocalRerank, Rerank, Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from streams.flow.steps.answer import RetrievalAgents
+from streams.flow.steps.evaluate import EvaluateRevisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class PartitionAgents:
     suggest_categories: SuggestCategories
     maintain: Maintain
     compare_embedders: CompareEmbedders
+    evaluate: EvaluateRevisions
     consolidate: Consolidate
     show_job: ShowJob
     show_runs: ShowRuns

@@ -214,6 +214,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     run_jobs = RunJobs(
         lambda partition: agents.at(partition).maintain,
         lambda partition: agents.at(partition).compare_embedders,
+        lambda partition: agents.at(partition).evaluate,
         refreshes,
         FileJobs(remember_at, ctx),
         ctx,

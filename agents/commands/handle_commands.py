@@ -14,6 +14,7 @@ from modestream_client.arguments import (
     Forget,
     GetMemory,
     RenameMode,
+    RunEvaluation,
     RunJob,
     RunRefresh,
     SetDefaultMode,
@@ -210,19 +211,22 @@ class HandleCommands:
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
         """Start a job, over the scope alone or over all projects."""
-        arguments = RunRefresh if command.command == "refresh" else RunJob
+        arguments = {"refresh": RunRefresh, "evaluate": RunEvaluation}.get(command.command, RunJob)
         wanted, declared = parse_arguments(arguments, command), self._declared(command)
         if wanted.all_projects:
             command.require_all_projects()
         projects = None if wanted.all_projects else (command.scope.project_id,)
         if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(projects)):
             raise unknown_mode_error(wanted.mode, "arguments.mode")
+        fields = wanted.model_dump(include=set(Job.model_fields))
+        if isinstance(wanted, RunEvaluation):
+            fields["evaluation"] = wanted
         job = Job(
             scope=command.scope,
             job_id=f"{command.command}-{self._partition}-{offset}",
             kind=command.command,
             started_at=self._clock.now(),
-            **wanted.model_dump(),
+            **fields,
         )
         return CommandResult({}, job=job)
 

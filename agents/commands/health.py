@@ -138,6 +138,7 @@ class Health:
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
             "orphans": self._orphans(boundary, projects),
+            "evaluation": self._evaluation(boundary, projects),
             "maintenance": maintenance,
             **deployment,
         }
@@ -151,6 +152,16 @@ class Health:
                 # What `reconcile` has found it has removed; it does not look at words.
                 found = {"words": counts.get("words_orphaned"), "vectors": counts.get("vectors_orphaned", 0)}
                 return {**found, "by": job.kind, "at": iso(job.at)}
+        return None
+
+    def _evaluation(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any] | None:
+        """Report the last evaluation, without the outcomes of single questions."""
+        for job in reversed(self._jobs.last(boundary)):
+            if job.kind == "evaluate" and job.answer is not None and (projects is None or job.project in projects):
+                body = job.body()
+                if body["result"] is not None:
+                    figures = {name: value for name, value in body["result"].items() if name != "outcomes"}
+                    return {**figures, "at": iso(job.at)}
         return None
 
     def _maintenance(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any]:

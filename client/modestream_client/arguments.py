@@ -493,6 +493,31 @@ class EditPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
     compare_user: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
 
+MAX_EVALUATED_QUESTIONS = 1000
+"""Questions of one user: by two revisions about half a minute."""
+
+
+class RunEvaluation(RunJob):
+    """The arguments of `evaluate`: how much of the evidence of questions, made from the user's own log, is found.
+
+    `edits`, of the current pipelines, or an earlier `revision` are what they are compared with. `by_model` has a
+    language model word the questions; by default one does that has the role `evaluate`. `budget_tokens` are those of a
+    context.
+    """
+
+    limit: Annotated[int, Field(ge=1, le=MAX_EVALUATED_QUESTIONS)] = 200
+    budget_tokens: Annotated[int, Field(ge=300, le=200_000)] = 2000
+    by_model: bool | None = None
+    revision: Annotated[int, Field(ge=0)] | None = None
+    edits: Annotated[list[Edit], Field(min_length=1, max_length=MAX_EDITS)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_other(self) -> Self:
+        if self.revision is not None and self.edits is not None:
+            raise ValueError("compare with a revision or with edits, not with both")
+        return self
+
+
 class RollbackPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
     """The arguments of `rollback_pipeline`: restore `revision`, as a new revision."""
 

@@ -122,6 +122,11 @@ class Operation(Generic[ResultT]):
         """True if it may be answered later, at another address."""
         return self.kind in ("job", "trigger")
 
+    @property
+    def concerns_user(self) -> bool:
+        """True if its records have a user's scope; others of operators are about the whole deployment."""
+        return self.permission != "operate" or self.kind == "job"
+
     def record_of(self, scope: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
         """Build a record with these fields, or arguments. Raises ValueError for a time without a zone."""
         if self.record == COMMAND:
@@ -304,6 +309,16 @@ RECONCILE = _job("reconcile", FinishedJob)
 RETRY_FAILED = _job("retry_failed", FinishedJob)
 COMPARE_EMBEDDERS = _job("compare_embedders", AnyResult)
 REFRESH = _job("refresh", FinishedRefresh, given.RunRefresh, Body("RefreshBody", {"max_calls": 100}), "turns")
+# A draft of the pipelines answers questions: as `edit_pipeline` it is for operators.
+EVALUATE = Operation(
+    "evaluate", "job", "operate", given.RunEvaluation, AnyResult,
+    Http("POST", f"{USER}/jobs/evaluate", "jobs",
+         "Measure recall on questions made from the user's own log, by one or two revisions of the pipelines",
+         Body("EvaluationBody", {
+             "all_projects": True,
+             "edits": [{"op": "config", "step_id": "retrieve.rank", "config": {"candidates": 10}}],
+         }), id="run_evaluate"),
+)
 VERIFY = Operation("verify", "job", "manage", given.RunJob, AnyResult)
 GET_JOB = Operation("get_job", "query", "read", given.GetJob, AnyResult)
 

@@ -83,7 +83,10 @@ def _call_for(permission: Permission) -> Callable[..., Awaitable[Call]]:
 
     async def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
         caller = caller_of(request)
-        require_user(caller, user_id, permission)
+        if permission == "operate":
+            require_operating(caller)
+        else:
+            require_user(caller, user_id, permission)
         return Call.within(caller, user_id, wait_of(prefer), request_id_of(request))
 
     return call_of
@@ -104,6 +107,9 @@ CALL_FOR: Mapping[Permission, Any] = {
     "operate": Depends(_operating),
 }
 """The dependency that makes a call with a permission."""
+
+OPERATE_ON_USER: Any = Depends(_call_for("operate"))
+"""The dependency of operators' work on one user's memories."""
 
 ReadCall = Annotated[Call, CALL_FOR["read"]]
 WriteCall = Annotated[Call, CALL_FOR["write"]]

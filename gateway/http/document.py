@@ -255,7 +255,7 @@ LINKS = (
     *_links("declare_mode", "200", NAMED, "rename_mode", "delete_mode"),
     *_links("declare_category", "200", NAMED, "get_category", "delete_category"),
     *_links("delete_category", "200", NAMED, "get_category"),
-    *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh")
+    *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh", "evaluate")
       for link in _links(f"run_{name}", "202", JOB, "get_job")),
     *_links("consolidate", "202", JOB, "get_job"),
     *_links("import_export", "202", JOB, "get_job"),

@@ -286,7 +286,7 @@ class Shapes:
         scope = self._selector if operation.kind == "question" else self._scope
         if operation.may_concern_user:
             scope = self._of_user
-        own = None if operation.permission == "operate" else scope
+        own = scope if operation.concerns_user else None
         body, names = operation.http.body, operation.http.names
         if body is None:
             return self._query(record, own, names)

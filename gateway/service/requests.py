@@ -80,7 +80,7 @@ class CheckedRequests:
         if operation.permission == "operate":
             require_operating(call.caller)
             arguments = {name: value for name, value in fields.items() if value is not None}
-            scope = dict(self._any_scope)
+            scope = self.full_scope(call, scope) if operation.concerns_user else dict(self._any_scope)
             if (user := arguments.get("compare_user")) is not None:
                 # The worker that has the user's memories answers.
                 scope |= self._boundary_fields.values(user)
@@ -120,9 +120,14 @@ class CheckedRequests:
 
     async def write(self, call: Call, topic: str, record: Json, permission: Permission) -> Written:
         """Send a record with its scope, and wait only until it is written. Raises Refused."""
-        require_scope(call.caller, call.user_id, record["scope"], permission)
+        principal = call.caller.principal
+        if permission == "operate":
+            require_operating(call.caller)
+            principal = principal or OPERATOR
+        else:
+            require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
-            return await self._backend.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
+            return await self._backend.write(topic, record, principal=principal, timeout=call.remaining_s())
 
     def key_of(self, user_id: str) -> str:
         """Return the key of the user's records. Raises Refused, `invalid_value`, for an invalid name."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from modestream_client.arguments import Filters
+from modestream_client.arguments import Filters, RunEvaluation
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
@@ -134,7 +134,9 @@ def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:
     return dict(latest[-max(fitting, 1) :])
 
 
-JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "verify", "compare_embedders", "refresh"]
+JobKind = Literal[
+    "backfill", "rebuild", "reconcile", "retry_failed", "verify", "compare_embedders", "refresh", "evaluate"
+]
 
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """The commands that start a job."""
@@ -158,6 +160,8 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     before_revision: int | None = None
     max_calls: int | None = None
     max_tokens: int | None = None
+    evaluation: RunEvaluation | None = Field(default=None, exclude_if=lambda evaluation: evaluation is None)
+    """The arguments of `evaluate`."""
     unknown_arguments: UnknownArguments = ()
 
 

@@ -41,6 +41,7 @@ from agents.rules.ranking.features import RankingWeights
 from agents.understanding.interaction_reader import AssessStability, UserStability
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.understand import Understand
+from agents.understanding.word_questions import WordQuestions
 from schemas.messages.records import Outgoing
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scope_models import selector_of
@@ -51,6 +52,7 @@ from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.pipelines.comparing import CompareRevisions
+from streams.flow.steps.evaluate import EvaluateRevisions
 from streams.flow.steps.remember import PrepareTurns
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
@@ -184,6 +186,14 @@ class BuildAgents:
             ),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             compare_embedders=CompareEmbedders(memories, words, spaces),
+            evaluate=EvaluateRevisions(
+                memories,
+                words,
+                selector_of(self._ctx.scope_model),
+                pipelines,
+                partial(self.answering, partition),
+                WordQuestions(*self._steps.wording(), memories),
+            ),
             consolidate=self._consolidate(stores, spaces, index, active),
             show_job=ShowJob(jobs),
             show_runs=ShowRuns(partition, self._ctx.run_log),

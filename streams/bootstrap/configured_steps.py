@@ -30,6 +30,7 @@ from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
+from agents.understanding.word_questions import WORDING_STEP
 from schemas.models.language import Profiles
 from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
@@ -107,6 +108,10 @@ class ConfiguredSteps:
     def answering(self) -> tuple[LanguageModel, Profiles, Template]:
         """Return the language models that answer questions, their profiles, and the template of the prompt."""
         return TimedModels(self._language, ANSWER_STEP), self._settings.llm_profiles, self._prompts.of("answer")
+
+    def wording(self) -> tuple[LanguageModel, Template]:
+        """Return the language models that word questions of an evaluation, and the template of the prompt."""
+        return TimedModels(self._language, WORDING_STEP), self._prompts.of("word")
 
     def rerank(self, active: ActivePipelines) -> Rerank:
         """Return the agent that orders hits."""

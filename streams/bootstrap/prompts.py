@@ -38,6 +38,9 @@ SUFFICIENCY_PROMPT = "suffice-1"
 ADJUSTING_PROMPT = "adjust-1"
 """For goals that were reached, and constraints that were lifted."""
 
+WORDING_PROMPT = "word-1"
+"""For questions of an evaluation."""
+
 ANSWER_PROMPT = "answer-1"
 """For answers to questions: its system text, and the text before the memories."""
 
@@ -59,6 +62,7 @@ PROMPT_USES: Mapping[str, PromptUse] = {
     "adjust": PromptUse(ADJUSTING_PROMPT, frozenset({"entries", "turns"})),
     "rerank": PromptUse(RERANK_PROMPT, frozenset({"memories", "question"})),
     "answer": PromptUse(ANSWER_PROMPT, frozenset()),
+    "word": PromptUse(WORDING_PROMPT, frozenset({"earlier", "later"})),
     "suffice": PromptUse(SUFFICIENCY_PROMPT, frozenset({"layers", "question"})),
 }
 """By the name of the template."""

@@ -103,6 +103,12 @@ def sample_questions(questions: Sequence[Question], limit: int) -> list[Question
     return _in_order(by_chance[:limit])
 
 
+def quotes(text: str, evidence: str) -> bool:
+    """True if a question contains `QUOTED_WORDS` words in a row of its evidence."""
+    runs = set(_runs(tokenize(evidence)))
+    return any(run in runs for run in _runs(tokenize(text)))
+
+
 def _in_order(questions: Iterable[Question]) -> list[Question]:
     return sorted(questions, key=lambda question: (question.asked_at, question.memory_id))
 
@@ -156,11 +162,10 @@ def _question_of(
     evidence = [turns[number] for number in sorted(linked)]
     asked_at = turn.accepted_at - ONE_MS
     text = turn.text if len(tokenize(turn.text)) <= MAX_WORDS else " ".join(sentences)
-    words = tokenize(text)
-    if not 0 < len(evidence) <= MAX_EVIDENCE or len(words) < MIN_WORDS:
+    if not 0 < len(evidence) <= MAX_EVIDENCE or len(tokenize(text)) < MIN_WORDS:
         return
     # Records of one batch have one timestamp: such a turn is not known yet at `asked_at`.
-    if any(earlier.accepted_at > asked_at or _has_common_run(words, earlier.text) for earlier in evidence):
+    if any(earlier.accepted_at > asked_at or quotes(text, earlier.text) for earlier in evidence):
         return
     yield Question(text, turn.mode, asked_at, tuple(each.memory_id for each in evidence), turn.scope, turn.memory_id)
 
@@ -183,11 +188,6 @@ def _is_link(common: Sequence[str], sentence: Positions, earlier: Positions) -> 
         return any(abs(place - other) <= MAX_DISTANCE for place in text[pair[0]] for other in text[pair[1]])
 
     return any(is_near(pair, sentence) and is_near(pair, earlier) for pair in combinations(common, 2))
-
-
-def _has_common_run(words: Sequence[str], evidence: str) -> bool:
-    runs = set(_runs(tokenize(evidence)))
-    return any(run in runs for run in _runs(words))
 
 
 def _runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:

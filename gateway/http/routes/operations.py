@@ -13,6 +13,7 @@ from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATION
 
 from gateway.http.calls import (
     CALL_FOR,
+    OPERATE_ON_USER,
     CallerOf,
     JSONAnswer,
     OperateCall,
@@ -109,6 +110,8 @@ def _add_route(
     router: APIRouter, service: MemoryService, shapes: Shapes, operation: Operation[Any], http: Http
 ) -> None:
     reader, call_for = shapes.of(operation), CALL_FOR[operation.permission]
+    if operation.permission == "operate" and operation.concerns_user:
+        call_for = OPERATE_ON_USER
 
     async def answer(request: Request, named: Mapping[str, str], call: Call) -> Response:
         sent = await reader.read(request) if isinstance(reader, BodyReader) else reader.read(request)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
+from streams.flow.steps.evaluate import EvaluateRevisions, run_evaluation
 from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.worker_context import WorkerContext
 
@@ -173,9 +174,6 @@ JOB_POLL_INTERVAL_S = 0.1
 MAX_CONCURRENT_JOBS = 4
 """Concurrent jobs of one worker; further ones wait, users in turn. A user has two of them at most."""
 
-NEVER = datetime.min.replace(tzinfo=UTC)
-"""Stands for the times of jobs that are alike."""
-
 Answer = dict[str, Any] | None
 """The result of a job; None if the partition has left meanwhile."""
 
@@ -205,17 +203,19 @@ class RunJobs:
         self,
         maintain_at: Callable[[int], Maintain],
         compare_at: Callable[[int], CompareEmbedders],
+        evaluate_at: Callable[[int], EvaluateRevisions],
         refresh: RunRefreshes,
         files: FileJobs,
         ctx: WorkerContext,
     ) -> None:
         self._maintain_at = maintain_at
         self._compare_at = compare_at
+        self._evaluate_at = evaluate_at
         self._refresh = refresh
         self._files = files
         self._ctx = ctx
         self._turns = FairTurns(MAX_CONCURRENT_JOBS, math.inf)
-        self._waiting: dict[tuple[int, Job], WaitingJob] = {}
+        self._waiting: dict[tuple[int, str], WaitingJob] = {}
         """By partition and job, without what differs in like ones: its id and when it was asked for."""
 
     async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
@@ -242,7 +242,7 @@ class RunJobs:
 
         A running job may have passed the memories that a later one is meant for: it is waited for by none.
         """
-        alike = partition, job.model_copy(update={"job_id": "", "started_at": NEVER, "unknown_arguments": ()})
+        alike = partition, job.model_dump_json(exclude={"job_id", "started_at", "unknown_arguments"})
         if (waiting := self._waiting.get(alike)) is not None:
             waiting.started_at = max(waiting.started_at, job.started_at)
             return await asyncio.shield(waiting.answer)
@@ -263,6 +263,8 @@ class RunJobs:
         with self._ctx.jobs.running(job) as tally:
             if job.kind == "compare_embedders":
                 return await run_comparison(job, tally, self._compare_at(partition), partition, self._ctx)
+            if job.kind == "evaluate":
+                return await run_evaluation(job, tally, self._evaluate_at(partition), partition, self._ctx)
             if job.kind == "verify":
                 return await run_verification(job, tally, self._maintain_at(partition), partition, self._ctx)
             running = JobRun(job, tally, self._maintain_at(partition), partition, self._ctx)

@@ -87,6 +87,7 @@ ROUTES: dict[str, Visit] = {
     f"POST {USER}/jobs/reconcile": Visit("manage"),
     f"POST {USER}/jobs/compare_embedders": Visit("manage", {"headers": {"Prefer": "respond-async"}}),
     f"POST {USER}/jobs/refresh": Visit("manage", {"headers": {"Prefer": "respond-async"}}),
+    f"POST {USER}/jobs/evaluate": Visit("operate", {"headers": {"Prefer": "respond-async"}}),
     f"POST {USER}/jobs/retry_failed": Visit("manage", {"headers": {"Prefer": "respond-async"}}),
     f"GET {USER}/jobs/{{job_id}}": Visit("read"),
     f"POST {USER}/forget": _json("manage", user=True, dry_run=True),
