@@ -12,6 +12,7 @@ from modestream_client.imports import FORMATS
 from operations.backup import RestoreOptions, back_up, restore
 from operations.change_model import ModelChange, change_model
 from operations.deployment import NoDeployment, Selection
+from operations.evaluate import EvaluateOptions, edits_in, evaluate
 from operations.imports import ImportOptions, import_chats
 from operations.jobs import COMMANDS, JobOptions, run_jobs, show_health
 from operations.migrate import MigrateOptions, migrate
@@ -37,15 +38,17 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--user-timeout", type=float, default=3600.0, help="seconds that one user's job may take (%(default)s)"
         )
-    if name == "change-model":
-        _add_model_change(parser)
+    further = {
+        "change-model": _add_model_change,
+        "evaluate": _add_evaluation,
+        "import": _add_import,
+        "migrate": _add_migration,
+    }
+    if name in further:
+        further[name](parser)
     if name == "verify":
         parser.add_argument("--fix", action="store_true", help="repair where possible")
         parser.add_argument("--receipts", action="store_true", help="only whether what was forgotten is erased in time")
-    if name == "migrate":
-        _add_migration(parser)
-    if name == "import":
-        _add_import(parser)
     if name == "backup":
         parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder of the backup")
     if name == "restore":
@@ -92,6 +95,8 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
             running = migrate(_migration(options), settings)
         case "backup":
             running = back_up(options.to, settings)
+        case "evaluate":
+            running = evaluate(_evaluation(options), settings)
         case "import":
             running = import_chats(_import(options), settings)
         case "restore":
@@ -100,6 +105,45 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
         case _:
             running = run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
     return running
+
+
+def _add_evaluation(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--user", action="append", help="questions of this user; may be repeated")
+    which.add_argument("--sample", type=_positive, metavar="N", help="questions of N users")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--pipeline", type=Path, metavar="FILE", help="compare with these edits, as of `pipeline edit`")
+    other.add_argument("--revision", type=int, help="compare with this revision")
+    parser.add_argument("--project", help="only this project of each user (all)")
+    parser.add_argument("--mode", help="only this mode (all)")
+    parser.add_argument("--limit", type=_positive, default=200, help="questions of a user (%(default)s)")
+    parser.add_argument("--budget", type=_positive, default=2000, help="tokens of a context (%(default)s)")
+    by = parser.add_mutually_exclusive_group()
+    by.add_argument("--by-model", action="store_true", help="have the language model word the questions")
+    by.add_argument("--by-rules", action="store_true", help="also where a profile has the role `evaluate`")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--questions", action="store_true", help="print the questions with their evidence, and end")
+    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+
+
+def _evaluation(options: argparse.Namespace) -> EvaluateOptions:
+    arguments = {
+        "mode": options.mode,
+        "limit": options.limit,
+        "budget_tokens": options.budget,
+        "by_model": True if options.by_model else False if options.by_rules else None,
+        "revision": options.revision,
+        "edits": None if options.pipeline is None else edits_in(options.pipeline),
+    }
+    return EvaluateOptions(
+        users=frozenset(options.user) if options.user else None,
+        sample=options.sample,
+        project=options.project,
+        principal=options.principal,
+        arguments={name: value for name, value in arguments.items() if value is not None},
+        as_json=options.json,
+        only_questions=options.questions,
+    )
 
 
 def _add_model_change(parser: argparse.ArgumentParser) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from modestream_client.boundary import BoundaryFields
-from modestream_client.failures import MemoryClientError
+from modestream_client.failures import MemoryClientError, MemoryServiceError
 from pydantic_core import from_json, to_json
 
-from operations.deployment import client_of
+from operations.deployment import NoDeployment, client_of, deployment_at
+from operations.evaluate import EvaluateOptions, evaluate_users, printed, refusal_of
+from schemas.failures import Unavailable
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
 from streams.settings import Settings
@@ -38,6 +40,10 @@ def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
     rollback = verbs.add_parser("rollback", help="restore an earlier revision")
     rollback.add_argument("revision", type=int)
     rollback.add_argument("--note", help="the reason, stored with the revision")
+    for verb in (edit, rollback):
+        guard = verb.add_mutually_exclusive_group()
+        guard.add_argument("--guard", action="append", metavar="USER", help="refuse what finds less of this user's log")
+        guard.add_argument("--guard-sample", type=int, metavar="N", help="the same on the logs of N users")
     for verb in (show, edit, revisions, rollback):
         verb.add_argument("--principal", help=f"the caller, where the deployment has a file of grants ({OPERATOR})")
 
@@ -51,6 +57,8 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
         return 1
 
     async def send() -> dict[str, Any]:
+        if _is_guarded(options) and (refusal := await _guard(options, arguments, settings)) is not None:
+            raise MemoryServiceError("conflict", refusal)
         scope = some_scope(settings.scope_model)
         if user := arguments.get("compare_user"):
             scope |= BoundaryFields(settings.scope_model.boundary_fields).values(user)
@@ -59,11 +67,34 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
 
     try:
         result = asyncio.run(send())
-    except MemoryClientError as problem:
+    except (MemoryClientError, NoDeployment, Unavailable, ValueError) as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     sys.stdout.write(_shown(options.verb, result) + "\n")
     return 0
+
+
+def _is_guarded(options: argparse.Namespace) -> bool:
+    is_change = options.verb == "rollback" or (options.verb == "edit" and not options.dry_run)
+    return is_change and bool(options.guard or options.guard_sample)
+
+
+async def _guard(options: argparse.Namespace, arguments: dict[str, Any], settings: Settings) -> str | None:
+    """Return why the change is refused; otherwise note in its arguments which revision was evaluated."""
+    other = {name: arguments[name] for name in ("edits", "revision") if name in arguments}
+    users = frozenset(options.guard) if options.guard else None
+    asked = EvaluateOptions(users, options.guard_sample, principal=options.principal, arguments=other)
+    evaluation = await evaluate_users(asked, await deployment_at(settings))
+    if evaluation.failures:
+        user, reason = min(evaluation.failures.items())
+        return f"the evaluation of {user} failed, nothing was changed: {reason}"
+    figures = evaluation.report()
+    if (refusal := refusal_of(figures)) is not None:
+        return f"{refusal}. `modestream evaluate` has the figures by mode; without --guard the change counts"
+    sys.stderr.write(printed(figures))
+    # Another change in between was not evaluated.
+    arguments.setdefault("expected_revision", figures["revision"])
+    return None
 
 
 def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -136,6 +136,7 @@ OPERATIONS = {
     "retry": "make the vectors that failed",
     "change-model": "give a mode another embedder, for users of the whole deployment",
     "health": "the state of the vectors of users, summed up",
+    "evaluate": "measure recall on questions made from users' own logs, by one or two revisions of the pipelines",
     "verify": "compare log, table, lexical index and vectors, and mend them",
     "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",
     "backup": "write the logs into files, only records since the last time",
