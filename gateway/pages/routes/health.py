@@ -36,6 +36,7 @@ JOBS: Mapping[str, tuple[str, Operation[Any]]] = {
     rows.BACKFILL.name: ("Embed what has no vector yet", rows.BACKFILL),
     rows.RECONCILE.name: ("Compare vectors with memories, and mend", rows.RECONCILE),
     rows.REBUILD.name: ("Embed everything again", rows.REBUILD),
+    rows.EVALUATE.name: ("Measure recall on questions from this log", rows.EVALUATE),
     rows.REFRESH.name: ("Understand turns again that are due", rows.REFRESH),
 }
 """Jobs that a person may start, with what they do."""

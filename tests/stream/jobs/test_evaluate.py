@@ -19,7 +19,6 @@ THINGS = (
     "maple syrup", "granite counter", "harbour pilot", "cotton hammock", "silver whistle",
 )  # fmt: skip
 STRICT = config("retrieve.rank", min_score=1.0)
-PRIVATE = "The brass compass of my sister is in the drawer."
 
 
 async def say(pipeline: InMemoryPipeline, text: str, number: int) -> None:
@@ -29,12 +28,16 @@ async def say(pipeline: InMemoryPipeline, text: str, number: int) -> None:
     assert reply["status"] == "ok"
 
 
-async def fill(pipeline: InMemoryPipeline) -> None:
-    """Store a log that comes back to each thing once, after as many other turns as are recent."""
+def texts() -> list[str]:
+    """Return a log that comes back to each thing once, after as many other turns as are recent."""
     first = [f"We bought the {thing} on day{number}." for number, thing in enumerate(THINGS)]
     between = [f"Today I read chapter{number} of novel{number}." for number in range(RECENT_TURNS)]
     later = [f"Where did you put those {thing} again, box{number}?" for number, thing in enumerate(THINGS)]
-    for number, text in enumerate((*first, *between, *later)):
+    return [*first, *between, *later]
+
+
+async def fill(pipeline: InMemoryPipeline) -> None:
+    for number, text in enumerate(texts()):
         await say(pipeline, text, number)
     await pipeline.topics.settled()
 

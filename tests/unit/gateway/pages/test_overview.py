@@ -105,6 +105,47 @@ async def test_an_embedder_is_compared_by_a_job(service: MemoryService, wire: Fa
     assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
 
 
+SHARES = ("recall_at_5", "recall_at_10", "context_coverage")
+
+EVALUATED: dict[str, Any] = {
+    "at": "2026-03-01T09:30:00Z",
+    "revision": 2,
+    "other": {"edits_of": 2, "hash": "ab"},
+    "questions": 40,
+    "modes": {"code": {"questions": 40, "current": dict.fromkeys(SHARES, 0.75), "other": dict.fromkeys(SHARES, 0.5)}},
+    "all": {"questions": 40, "current": dict.fromkeys(SHARES, 0.75), "other": dict.fromkeys(SHARES, 0.5)},
+    "difference": {name: {"mean": -0.25, "low": -0.4, "high": -0.1} for name in SHARES},
+    "verdict": "worse",
+    "sentence": "It finds <less>.",
+}
+
+
+async def health_page(service: MemoryService, caller: Caller | None = None) -> str:
+    async with pages_over(service, caller) as http:
+        return (await http.get("/admin/health?user=u1&project=p1")).text
+
+
+async def test_last_evaluation_is_shown_by_mode(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["health"] = {**HEALTH, "evaluation": EVALUATED}
+    assert "75.0 % → 50.0 %" in await health_page(service)
+
+
+async def test_verdict_of_the_last_evaluation_is_shown(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["health"] = {**HEALTH, "evaluation": EVALUATED}
+    assert "edits of revision 2: It finds &lt;less&gt;." in await health_page(service)
+
+
+async def test_operator_starts_an_evaluation(service: MemoryService, wire: FakeWire) -> None:
+    async with pages_over(service, Caller(is_operator=True)) as http:
+        await http.post("/admin/health/jobs?user=u1&project=p1", data={"job": "evaluate"})
+    assert wire.records[-1]["command"] == "evaluate"
+
+
+async def test_evaluation_is_offered_to_operators_alone(service: MemoryService) -> None:
+    manager = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1", "may": ["read", "manage"]}),))
+    assert "Measure recall" not in await health_page(service, manager)
+
+
 async def test_a_comparison_needs_manage(service: MemoryService, wire: FakeWire) -> None:
     reader = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1", "may": ["read"]}),))
     async with pages_over(service, reader) as http:
