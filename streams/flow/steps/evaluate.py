@@ -147,14 +147,9 @@ async def run_evaluation(
             answers = [await until_available(ask, "vector index", ctx.meters) for ask in asked]
             shares = [share for share, _ in answers]
             degraded += any(is_degraded for _, is_degraded in answers)
-            outcomes.append(
-                Outcome(
-                    memory_id=question.memory_id,
-                    mode=question.mode,
-                    current=shares[0],
-                    other=shares[1] if len(shares) > 1 else None,
-                )
-            )
+            other = shares[1] if len(shares) > 1 else None
+            outcome = Outcome(memory_id=question.memory_id, mode=question.mode, current=shares[0], other=other)
+            outcomes.append(outcome)
             tally.processed += 1
             await ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
     return {
