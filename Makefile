@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types docs limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	dist test-wheels test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
+	dist test-wheels test-crewai test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -77,6 +77,9 @@ test-browser: .venv/complete
 
 test-wheels: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/wheels)
+
+test-crewai: .venv/complete ## the adapter to CrewAI, whose installation takes longer than the other frameworks together
+	TEST_CREWAI=1 $(BIN)/python -m pytest tests/wheels/test_frameworks.py -k crewai
 
 # The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
@@ -151,12 +154,19 @@ labels: .venv/complete ## measure the sentence labels on sentences labelled by h
 	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --no-build-isolation --editable ./client
 	@touch $@
 
+FRAMEWORK_LOCK = printf '%s\n' pytest pytest-asyncio $(1) | $(BIN)/uv pip compile client/pyproject.toml - --no-config --extra http $(2) \
+	--universal --python-version 3.11 --custom-compile-command "make lock" --no-emit-index-url --no-annotate --quiet
+
 lock: .venv/complete ## resolve the dependencies in pyproject.toml: all, and those of the image
 	$(BIN)/uv pip compile pyproject.toml --extra dev --extra broker --group bundled --generate-hashes --no-emit-index-url --universal \
 		--python-version 3.11 --custom-compile-command "make lock" --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --group bundled --constraint requirements.lock --generate-hashes --no-emit-index-url \
 		--universal --python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet \
 		--output-file requirements.runtime.lock
+	@# The frameworks of the client's adapters need other versions than the server, and CrewAI others than they.
+	$(call FRAMEWORK_LOCK,'pydantic-ai-slim[openai]',--extra claude-agent --extra llama-index \
+		--extra openai-agents --extra pydantic-ai --extra strands) --output-file requirements.frameworks.lock
+	$(call FRAMEWORK_LOCK,,--extra crewai) --output-file requirements.crewai.lock
 	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['broker'], sep='\n')" \
 		| $(BIN)/uv pip compile - --constraint requirements.lock --generate-hashes --no-emit-index-url --universal \
 		--python-version 3.11 --custom-compile-command "make lock" --no-annotate --quiet --output-file requirements.broker.lock

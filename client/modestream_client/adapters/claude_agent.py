@@ -1,0 +1,89 @@
+"""Claude Agent SDK's hooks and tool: memories at a session's first prompt and by a tool, its messages stored.
+
+    memories = ModestreamHooks(memory, user_id="u1")
+    async with ClaudeSDKClient(memories.added_to(ClaudeAgentOptions())) as agent:
+        ...
+
+Messages are read from the session's transcript whenever the agent stops, with the ids that an import of it and
+`modestream hook claude-code` give them: each is stored once. Needs the extra `claude-agent`.
+"""
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Any, Unpack
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, create_sdk_mcp_server, tool
+
+from modestream_client.adapters.agent_memory import AgentMemory, AgentOptions, AnyMemory
+from modestream_client.imports import Message, NotOfFormat, read_export
+
+MAX_FOUND = 10
+"""Memories found by the tool."""
+
+WRITTEN_WITHIN_S, POLL_S = 1.0, 0.05
+"""The agent may stop before its last message is in the transcript."""
+
+
+class ModestreamHooks:
+    """The memory of sessions of one user."""
+
+    def __init__(self, memory: AnyMemory, **options: Unpack[AgentOptions]) -> None:
+        self._memory = AgentMemory(memory, **options)
+        self._begun: set[str] = set()
+        self._stored: dict[str, int] = {}
+        """Numbers of messages of transcripts that were stored, by path."""
+
+    def added_to(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+        """Return options with the hooks and the tool `mcp__memory__search_memory`, which needs no permission."""
+        hooks = dict(options.hooks or {})
+        hooks["UserPromptSubmit"] = [*hooks.get("UserPromptSubmit", ()), HookMatcher(hooks=[self.on_prompt])]
+        hooks["Stop"] = [*hooks.get("Stop", ()), HookMatcher(hooks=[self.on_stop])]
+        search = tool("search_memory", "Search what was said in earlier conversations.", {"query": str})(self.search)
+        servers = dict(options.mcp_servers) if isinstance(options.mcp_servers, dict) else {}
+        return dataclasses.replace(
+            options,
+            hooks=hooks,
+            mcp_servers={**servers, "memory": create_sdk_mcp_server("memory", tools=[search])},
+            allowed_tools=[*options.allowed_tools, "mcp__memory__search_memory"],
+        )
+
+    async def on_prompt(self, event: Any, tool_use_id: str | None, context: Any) -> Any:  # noqa: ARG002
+        """Add memories about the first prompt of a session; for the others there is the tool."""
+        if event["session_id"] in self._begun:
+            return {}
+        self._begun.add(event["session_id"])
+        recalled = await self._memory.recall(event["prompt"])
+        added = {"hookEventName": "UserPromptSubmit", "additionalContext": recalled}
+        return {"hookSpecificOutput": added} if recalled else {}
+
+    async def on_stop(self, event: Any, tool_use_id: str | None, context: Any) -> Any:  # noqa: ARG002
+        """Store the messages of the transcript that were not stored before."""
+        path, last = event["transcript_path"], (event.get("last_assistant_message") or "").strip()
+        turns = await asyncio.to_thread(_turns_of, Path(path))
+        for _ in range(round(WRITTEN_WITHIN_S / POLL_S)):
+            if not last or any(last in turn["content"] for turn in turns[self._stored.get(path, 0) :]):
+                break
+            await asyncio.sleep(POLL_S)
+            turns = await asyncio.to_thread(_turns_of, Path(path))
+        for number, turn in enumerate(turns[self._stored.get(path, 0) :], self._stored.get(path, 0) + 1):
+            if not await self._memory.store(turn.pop("content"), **turn):
+                break
+            self._stored[path] = number
+        return {}
+
+    async def search(self, arguments: Any) -> Any:
+        """Answer the tool."""
+        found = await self._memory.search(arguments["query"], MAX_FOUND)
+        lines = [f"{hit.occurred_at[:10]} {hit.speaker or hit.role}: {hit.text}" for hit in found]
+        return {"content": [{"type": "text", "text": "\n".join(lines) or "Nothing was found."}]}
+
+
+def _turns_of(path: Path) -> list[dict[str, Any]]:
+    """Return the turns of user and agent in a transcript."""
+    try:
+        with path.open("rb") as transcript:
+            entries = [entry.turn for entry in read_export(transcript, "claude-code") if isinstance(entry, Message)]
+    except (OSError, NotOfFormat):
+        return []
+    return [dict(turn) for turn in entries if turn["role"] in ("user", "assistant")]
