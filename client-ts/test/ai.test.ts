@@ -17,11 +17,11 @@ const said = (text: string) => ({ content: [{ type: "text" as const, text }], ..
 /** A client of a new user. */
 function client(): { userId: string; memory: MemoryClient } {
   const userId = randomUUID();
-  return { userId, memory: new MemoryClient(url, { userId }) };
+  return { userId, memory: new MemoryClient(url, { userId, timeoutMs: 30_000 }) };
 }
 
 const withMemory = (model: MockLanguageModelV3, memory: MemoryClient, options: MemoryOptions = {}) =>
-  wrapLanguageModel({ model, middleware: modestreamMemory(memory, { waitMs: 20_000, ...options }) });
+  wrapLanguageModel({ model, middleware: modestreamMemory(memory, { waitMs: 30_000, ...options }) });
 
 /** All turns, oldest first. */
 async function turns(userId: string): Promise<string[]> {
