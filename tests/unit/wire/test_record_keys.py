@@ -12,10 +12,18 @@ from schemas.failures import Rejected
 from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Outgoing, Record
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.wire.dead_letters import dead_letter
-from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, may_move, murmur2, original_record, partition_of, relocate
-from streams.wire.dead_letters import size_of
-from streams.wire.partitioning import MAX_PARSED_BYTES, boundary_in
+from streams.wire.dead_letters import dead_letter, size_of
+from streams.wire.partitioning import (
+    MAX_MOVES,
+    MAX_PARSED_BYTES,
+    MOVED_FROM,
+    boundary_in,
+    may_move,
+    murmur2,
+    original_record,
+    partition_of,
+    relocate,
+)
 from tests.builders.turns import record
 
 NAMES = some.text(max_size=20).filter(lambda name: name != MOVED_FROM)
