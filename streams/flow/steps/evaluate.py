@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agents.rules.pipelines.editing import apply_edits
 from modestream_client.arguments import RunEvaluation
 
 from agents.context.assemble import Assemble
@@ -22,6 +21,7 @@ from agents.retrieval.retrieve import Retrieve
 from agents.rules.evaluation.measures import Outcome, Shares, report, shares_found
 from agents.rules.evaluation.questions import LoggedTurn, Question, make_questions, sample_questions
 from agents.rules.memory.visibility import list_ids_of_job
+from agents.rules.pipelines.validation import apply_edits
 from agents.understanding.word_questions import WordQuestions
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.changes import Job, JobProgress
