@@ -10,6 +10,7 @@ The logs are the source of truth: tables, lexical index, vectors and events are 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from modestream_client.operations import OPERATING_COMMANDS, RATE, READING_COMMANDS, REPORT_IMPORT
@@ -24,7 +25,7 @@ from schemas.messages.decoding import decode
 from schemas.messages.records import Headers, Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
-from schemas.scopes import Scope
+from schemas.scopes import ANY_VALUE, Scope
 from schemas.state.memories import derive_memory_id
 from streams.channels import input_channels
 from streams.topics import topics_with_prefix
@@ -189,8 +190,14 @@ class EntryBuilder:
         source_scope: type[Scope],
         target_scope: type[Scope],
         forgotten: Collection[str] = frozenset(),
+        *,
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        chosen: Collection[str] | None = None,
     ) -> None:
-        """`partitions` is the source's number; `forgotten` are the ids of its forgotten memories."""
+        """`partitions` is the source's number; `forgotten` are the ids of its forgotten memories.
+
+        `renamed` are scope fields that get another value; `chosen` are the ids of the memories to copy, None for all.
+        """
         channels = input_channels(topics_with_prefix(""), source_scope)
         self._kinds: Mapping[Log, Mapping[str, type[Any]]] = {
             "turns": channels.turns.kinds,
@@ -200,15 +207,17 @@ class EntryBuilder:
         self._partitions = partitions
         self._target_scope = target_scope
         self.forgotten = forgotten
-        self.changes_ids = set(source_scope.model_fields) != set(target_scope.model_fields)
-        self._moved_ids: dict[str, str] = {}
-        """Where scopes get further fields: the new ids of the turns read so far."""
+        self._renamed = renamed
+        self._chosen = chosen
+        self.changes_ids = bool(renamed) or set(source_scope.model_fields) != set(target_scope.model_fields)
+        self.moved_ids: dict[str, str] = {}
+        """Where scopes change: the new ids of the turns read so far."""
 
     def build(self, log: Log, record: Record) -> Entry | LeftOut:
         """Return the entry of a record, or why it is left out."""
         try:
             message = decode(record.value, self._kinds[log])
-            scope = self._target_scope.model_validate(message.scope.model_dump())
+            scope = self._moved(message.scope)
         except (Rejected, ValidationError):
             return LeftOut("invalid")
         if partition_of(message.scope.boundary.encode(), self._partitions) != record.partition:
@@ -230,12 +239,22 @@ class EntryBuilder:
             return self._turn(entry, message, record, own)
         return entry if own is None else replace(entry, value=_changed(record, own, self._move_ids))
 
-    def _turn(self, entry: Entry, turn: Turn, record: Record, scope: Scope | None) -> Entry:
+    def _moved(self, scope: Scope) -> Scope:
+        """Return the scope in the target. Raises ValidationError if the target's model refuses it."""
+        values = {**scope.model_dump(), **self._renamed}
+        # A command on a whole user has `*` as its project, which no model takes as a value.
+        whole = {name: value for name, value in values.items() if value == ANY_VALUE}
+        moved = self._target_scope.model_validate({**values, **dict.fromkeys(whole, "any")})
+        return moved.model_copy(update=whole)
+
+    def _turn(self, entry: Entry, turn: Turn, record: Record, scope: Scope | None) -> Entry | LeftOut:
         """Return the entry of a turn; `scope` is the new scope, if it changes."""
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         if scope is not None:
             new_id = derive_memory_id(scope.model_dump(), turn.conversation_id, identity.turn_id)
-            self._moved_ids[identity.memory_id] = new_id
+            self.moved_ids[identity.memory_id] = new_id
+        if self._chosen is not None and identity.memory_id not in self._chosen:
+            return LeftOut("left out")
         if identity.memory_id in self.forgotten:
             scopes = (scope or turn.scope).model_dump()
             value = forgotten_turn(
@@ -251,10 +270,10 @@ class EntryBuilder:
         """Replace the ids of turns in a command's arguments by their new ones."""
         arguments = command.get("arguments") or {}
         if "memory_id" in arguments:
-            arguments["memory_id"] = self._moved_ids.get(arguments["memory_id"], arguments["memory_id"])
+            arguments["memory_id"] = self.moved_ids.get(arguments["memory_id"], arguments["memory_id"])
         if arguments.get("memory_ids"):
             arguments["memory_ids"] = [
-                self._moved_ids.get(memory_id, memory_id) for memory_id in arguments["memory_ids"]
+                self.moved_ids.get(memory_id, memory_id) for memory_id in arguments["memory_ids"]
             ]
 
 

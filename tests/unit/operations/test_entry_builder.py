@@ -95,3 +95,39 @@ def test_new_scope_fields_are_added_and_commands_name_the_new_ids(*, is_forgotte
     moved = json.loads(built(both, "commands", record(command("forget", memory_id=former_id))).value)
     assert moved["scope"] == value["scope"]
     assert moved["arguments"]["memory_id"] == derive_memory_id(value["scope"], "c", value["turn_id"])
+
+
+def test_intention_of_a_whole_user_is_copied() -> None:
+    intention = command("set_intention", goals=["ship it"])
+    read = record({**intention, "scope": {"user_id": "ana", "project_id": "*"}})
+    assert built(builder(), "commands", read).value == read.value
+
+
+def test_intention_of_a_whole_user_is_copied_into_scopes_with_further_fields() -> None:
+    read = record({**command("set_intention"), "scope": {"user_id": "ana", "project_id": "*"}})
+    value = json.loads(built(builder(target=deployed_scope(AgentScope)), "commands", read).value)
+    assert value["scope"]["project_id"] == "*"
+
+
+def renaming(chosen: frozenset[str] | None = None) -> EntryBuilder:
+    return EntryBuilder(4, Scope, Scope, renamed={"user_id": "ana-trial"}, chosen=chosen)
+
+
+def test_renamed_user_gets_the_turn_under_its_key() -> None:
+    assert built(renaming(), "turns", record(turn())).boundary == "ana-trial"
+
+
+def test_renamed_user_keeps_the_derived_id_of_a_turn() -> None:
+    said = record(turn())
+    of_ana = identify_turn(decode(said.value, {"turn.v1": Turn}), moment_of(TIME_MS))
+    assert json.loads(built(renaming(), "turns", said).value)["turn_id"] == of_ana.turn_id
+
+
+def test_renamed_user_keeps_the_scope_of_a_command_on_all_projects() -> None:
+    read = record({**command("set_intention"), "scope": {"user_id": "ana", "project_id": "*"}})
+    scope = json.loads(built(renaming(), "commands", read).value)["scope"]
+    assert scope == {"user_id": "ana-trial", "project_id": "*"}
+
+
+def test_turn_that_is_not_chosen_is_left_out() -> None:
+    assert renaming(frozenset()).build("turns", record(turn())) == LeftOut("left out")
