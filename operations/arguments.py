@@ -3,13 +3,14 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
 from modestream_client import MemoryClientError
 from modestream_client.imports import FORMATS
 
 from operations.backup import RestoreOptions, back_up, restore
+from operations.branches import BRANCH_COMMANDS
 from operations.change_model import ModelChange, change_model
 from operations.deployment import NoDeployment, Selection
 from operations.evaluate import EvaluateOptions, edits_in, evaluate
@@ -38,14 +39,8 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--user-timeout", type=float, default=3600.0, help="seconds that one user's job may take (%(default)s)"
         )
-    further = {
-        "change-model": _add_model_change,
-        "evaluate": _add_evaluation,
-        "import": _add_import,
-        "migrate": _add_migration,
-    }
-    if name in further:
-        further[name](parser)
+    if name in OWN_OPTIONS:
+        OWN_OPTIONS[name](parser)
     if name == "verify":
         parser.add_argument("--fix", action="store_true", help="repair where possible")
         parser.add_argument("--receipts", action="store_true", help="only whether what was forgotten is erased in time")
@@ -81,6 +76,8 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
+    if name in BRANCH_COMMANDS:
+        return BRANCH_COMMANDS[name].run(options, settings)
     match name:
         case "health":
             running = show_health(_selection(options), options.mode, settings)
@@ -223,6 +220,16 @@ def _migration(options: argparse.Namespace) -> MigrateOptions:
         switch=options.switch,
         drop=options.drop,
     )
+
+
+OWN_OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
+    "change-model": _add_model_change,
+    "evaluate": _add_evaluation,
+    "migrate": _add_migration,
+    "import": _add_import,
+    **{name: command.add_options for name, command in BRANCH_COMMANDS.items()},
+}
+"""What adds the options that only one command has."""
 
 
 def _selection(options: argparse.Namespace) -> Selection:

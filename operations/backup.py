@@ -7,7 +7,7 @@ forgotten before it.
 import hashlib
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -21,7 +21,7 @@ from operations.copy.kafka_target import open_target
 from operations.deployment import Progress, deployment_at, named_scope, read_service_record
 from operations.migrate import CopyRun, print_report
 from schemas.internal.service import ServiceRecord
-from schemas.state.files import SHA256
+from schemas.state.files import SHA256, boundary_prefix, file_key
 from streams.adapters.files.object_bytes import ObjectBytes, open_file_bytes
 from streams.settings import Settings
 
@@ -137,7 +137,7 @@ async def copy_files(
     missing = sorted(wanted.keys() - there)
     with Progress("files", len(missing), "files") as progress:
         for number, key in enumerate(missing, 1):
-            await _copy(source, target, key)
+            await _copy(source, key, target, key)
             progress.reach(number)
     return CopiedFiles(len(missing), len(wanted) - len(missing), sum(wanted.values()))
 
@@ -154,7 +154,25 @@ async def check_files(files: ObjectBytes) -> int:
     return len(stored)
 
 
-async def _copy(source: ObjectBytes, target: ObjectBytes, key: str) -> None:
+async def fork_files(files: ObjectBytes, boundary: str, fork: str, turns: Mapping[str, str]) -> int:
+    """Copy the files of a boundary's turns to a fork; return how many it lacked. `turns` has the new id of each.
+
+    Raises Unavailable.
+    """
+    there = {found.key for found in await files.find(boundary_prefix(fork))}
+    copied = 0
+    for found in await files.find(boundary_prefix(boundary)):
+        sha256, memory_id = _hash_in(found.key), found.key.rpartition("/")[2]
+        if sha256 is None or memory_id not in turns:
+            continue
+        key = file_key(fork, sha256, turns[memory_id])
+        if key not in there:
+            await _copy(files, found.key, files, key)
+            copied += 1
+    return copied
+
+
+async def _copy(source: ObjectBytes, key: str, target: ObjectBytes, target_key: str) -> None:
     with tempfile.SpooledTemporaryFile(SPOOLED_BYTES) as spool:
         digest = hashlib.sha256()
         try:
@@ -167,7 +185,7 @@ async def _copy(source: ObjectBytes, target: ObjectBytes, key: str) -> None:
         if digest.hexdigest() != _hash_in(key):
             raise InvalidBackup(f"{key} has other bytes than its name says")
         spool.seek(0)
-        await target.put(key, spool)
+        await target.put(target_key, spool)
 
 
 def _hash_in(key: str) -> str | None:

@@ -141,6 +141,10 @@ OPERATIONS = {
     "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",
     "backup": "write the logs into files, only records since the last time",
     "restore": "write the logs of a backup into an empty deployment",
+    "fork": "copy a user's log, or a part of it, into another user, to try something on",
+    "compare": "ask a user and its fork the same questions; print what differs",
+    "promote": "give a user's modes the embedders that they have in its fork",
+    "drop": "forget everything of a fork",
     "import": "store the messages of a chat export as turns of a user, each once",
 }
 """Commands over a whole deployment, and of its operator."""

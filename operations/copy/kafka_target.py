@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar, cast
 
 from modestream_client import MemoryServiceError, MemoryUnreachable
 from modestream_client.answers import Json, Reply, reply_of
@@ -261,11 +261,21 @@ class KafkaTarget:
         self._say(f"waiting for a worker of {self._settings.topic_prefix}")
 
 
-@asynccontextmanager
-async def open_target(
+def open_target(
     settings: Settings, principal: str | None, say: Callable[[str], None] = lambda _: None
-) -> AsyncIterator[KafkaTarget]:
-    """Create the missing topics of a deployment, and open it for writing.
+) -> AbstractAsyncContextManager[KafkaTarget]:
+    """Open a deployment for writing, as `open_target_as` does."""
+    return open_target_as(KafkaTarget, settings, principal, say)
+
+
+Target = TypeVar("Target", bound=KafkaTarget)
+
+
+@asynccontextmanager
+async def open_target_as(
+    make: Callable[..., Target], settings: Settings, principal: str | None, say: Callable[[str], None]
+) -> AsyncIterator[Target]:
+    """Create the missing topics of a deployment, and open it for writing by what `make` returns.
 
     Raises Unavailable or MemoryUnreachable without a broker, ValueError for topics with other numbers of partitions.
     """
@@ -281,4 +291,4 @@ async def open_target(
             bootstrap, settings.kafka_security, topics.replies, replies.deliver, OPEN_TIMEOUT_S
         ) as connection,
     ):
-        yield KafkaTarget(settings, reader, connection, replies, principal, say)
+        yield make(settings, reader, connection, replies, principal, say)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from operations.archive import InvalidBackup
-from operations.backup import CopiedFiles, check_files, copy_files
+from operations.backup import CopiedFiles, check_files, copy_files, fork_files
 from operations.deployment import CurrentBoundaries
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
@@ -77,3 +77,18 @@ def test_last_value_of_a_user_counts_and_tombstones_remove() -> None:
     current.take(record("b", None))
     current.take(record("c", b"no JSON"))
     assert {key: summary.memories for key, summary in current.by_key.items()} == {b"a": 2}
+
+
+async def test_fork_has_the_files_of_its_turns_under_its_own_key(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    files, _ = places
+    of_user = [await put(files, b"first", "m1"), await put(files, b"second", "m2")]
+    await fork_files(files, "u1", "u1-trial", {"m1": "n1"})
+    forked = file_key("u1-trial", hashlib.sha256(b"first").hexdigest(), "n1")
+    assert await keys(files) == {*of_user, forked}
+
+
+async def test_file_is_forked_once(places: tuple[ObjectBytes, ObjectBytes]) -> None:
+    files, _ = places
+    await put(files, b"first", "m1")
+    await fork_files(files, "u1", "u1-trial", {"m1": "n1"})
+    assert await fork_files(files, "u1", "u1-trial", {"m1": "n1"}) == 0
