@@ -45,7 +45,7 @@ from gateway.service.access import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters
 from gateway.service.events import Feed
-from gateway.service.files import FileStore
+from gateway.service.files import FileStore, PageDrawer
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.settings import GatewaySettings, check_key_file, identification_of, without_policy
@@ -72,10 +72,11 @@ KEEP_ALIVE_S = 75
 
 
 class KeptFiles(NamedTuple):
-    """Where the bytes of files are, and how many one has at most; the command line knows the store."""
+    """Where the bytes of files are, how many one has at most, and who draws pages: the command line knows them."""
 
     store: FileStore | None
     max_bytes: int
+    drawer: PageDrawer | None = None
 
 
 NO_FILES = KeptFiles(None, DEFAULT_MAX_FILE_BYTES)
@@ -314,6 +315,7 @@ def build_app(
         exports=settings.gateway_imports,
         files=files.store,
         max_file_bytes=files.max_bytes,
+        drawer=files.drawer,
     )
     mcp = McpRouter(service, settings.mcp_tools, meters)
     service_answers = readiness_of(backend, boundary_fields)
@@ -352,6 +354,7 @@ def build_app(
             *([] if keys is None else [lambda: _reloading(keys)]),
             openai.running,
             service.imports.running,
+            service.files.running,
         ],
     )
     app.add_middleware(OpenAiErrors)

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 
 from modestream_client import MemoryClientError
@@ -82,9 +83,9 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
         case "health":
             running = show_health(_selection(options), options.mode, settings)
         case "verify":
-            if options.receipts:
-                return verify_receipts(None if options.all else options.user, settings)
-            running = verify(_selection(options), settings, fix=options.fix)
+            users = None if options.all else options.user
+            checked = partial(verify, _selection(options), settings, fix=options.fix)
+            running = verify_receipts(users, settings) if options.receipts else checked()
         case "change-model":
             change = ModelChange(options.mode, options.to, options.project, options.user_timeout)
             running = change_model(change, _selection(options), settings)

@@ -51,8 +51,7 @@ from streams.adapters.files.object_bytes import open_file_bytes
 from streams.adapters.kafka.logs import open_reader
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
-from streams.wire.partitioning import partition_of
-from streams.wire.scope_key import boundary_in
+from streams.wire.partitioning import boundary_in, partition_of
 
 FORKED_FROM = "modestream_forked_from"
 """Header of a forked record: a digest of the user and the fork, which names neither."""

@@ -117,6 +117,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     return parser
 
 
+DRAWING_PROCESSES, DRAWING_S = 2, 15.0
+"""Processes of the gateway that draw pages of files, and the seconds of one page."""
+
 WORKERS_HELP = "worker processes that share the data directory, at most one for each partition (%(default)s)"
 
 
@@ -258,11 +261,13 @@ def _gateway(options: argparse.Namespace, settings: Settings) -> int:
         from gateway.server import KeptFiles, run_gateway
         from gateway.settings import GatewaySettings
         from streams.adapters.files.object_bytes import open_file_bytes
+        from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
         from streams.observability.logs import run_logged
 
     chosen = read_settings(GatewaySettings)
     check_security(chosen.kafka_security)
-    files = KeptFiles(open_file_bytes(settings.file_place), settings.files_max_bytes)
+    drawer = ProcessFileReader(ReadLimits(processes=DRAWING_PROCESSES, seconds=DRAWING_S))
+    files = KeptFiles(open_file_bytes(settings.file_place), settings.files_max_bytes, drawer)
     _configure_gateway_logs(chosen.log_level)
     return run_logged("gateway", chosen, lambda: run_gateway(chosen, files), _unknown_names(options))
 

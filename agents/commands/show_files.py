@@ -65,6 +65,8 @@ class ShowFiles:
         parts = (self._memories.get(part_id) for part_id in part_ids(turn, resource))
         supported = [(part, part.item.supports[0]) for part in parts if part is not None and part.item is not None]
         selected = [pair for pair in supported if wanted.page in (None, pair[1].page)]
+        before = sum(support.end <= wanted.at for _, support in selected) if wanted.at is not None else 0
+        first = max(wanted.skip, min(before, len(selected) - 1))
         shown = [
             FilePart(
                 memory_id=part.memory_id,
@@ -76,9 +78,9 @@ class ShowFiles:
                 start_s=support.start_s,
                 end_s=support.end_s,
             )
-            for part, support in selected[wanted.skip : wanted.skip + wanted.limit]
+            for part, support in selected[first : first + wanted.limit]
         ]
-        result = FileParts(file=_listed(turn, resource), parts=shown, total=len(selected))
+        result = FileParts(file=_listed(turn, resource), parts=shown, first=first, total=len(selected))
         return CommandResult(result.model_dump())
 
     async def get_file(self, command: Command, _offset: int) -> CommandResult:

@@ -47,6 +47,12 @@ class LexicalIndex(Protocol):
     def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
         """Return the numbers, in the columns, of a boundary's memories with this status, shape (memories,)."""
 
+    def numbers_containing(self, boundary: str, fragments: Sequence[str]) -> IntArray | None:
+        """Return the numbers, in the columns, of all memories that may have words with each of these fragments.
+
+        `fragments` are those of `agents.rules.text.tokenizer.fragments`. None if most memories may have them.
+        """
+
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of memories with one of these statuses; concurrent writes may or may not show."""
 

@@ -18,7 +18,7 @@ from modestream_client.hits import ListedMemory, ListResult
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.answer.hits import SearchWarning, memory_fields
-from agents.rules.answer.list_filters import ListedGroups, ListFilter, Selected, plan_list
+from agents.rules.answer.list_filters import ListedGroups, ListFilter, Selected, count_facets, plan_list
 from agents.rules.answer.list_pages import (
     Beginning,
     Cursor,
@@ -152,6 +152,9 @@ class List:
         for part in asked.parts:
             columns = self._words.memory_columns(part.where.boundary)
             numbers = asked.numbers(part, columns, with_status, beginning.began)
+            if asked.fragments:
+                containing = self._words.numbers_containing(part.where.boundary, asked.fragments)
+                numbers = numbers if containing is None else np.intersect1d(numbers, containing, assume_unique=True)
             part_number = _names(asked.request.scope.boundary).index(part.where.boundary)
             selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[part_number])))
         return selected
@@ -173,9 +176,21 @@ class List:
             total = cursor.total if cursor else None
             order = await self._with_texts(asked, order, after, slices, count_all=total is None)
             total = len(order) if total is None else total
+        facets = None
+        if request.facets and cursor is None:
+            ends = [*starts[1:], len(numbers)]
+            shown = np.sort(order.indexes)
+            listed = [
+                part._replace(numbers=numbers[shown[(shown >= start) & (shown < end)]])
+                for part, start, end in zip(selected, starts, ends, strict=True)
+            ]
+            facets = count_facets(listed, [part.shown_as for part in asked.parts])
         items, last = await read_page(order, after, request.limit, _MemoryReader(self._matching(asked), asked), slices)
         return ListResult(
-            items=items, next=_next(request, beginning, last, total), total=len(order) if total is None else total
+            items=items,
+            next=_next(request, beginning, last, total),
+            total=len(order) if total is None else total,
+            facets=facets,
         )
 
     async def _with_texts(

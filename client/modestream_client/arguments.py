@@ -131,12 +131,14 @@ class ListFiles(_Arguments):
 class GetFileParts(_Arguments):
     """The arguments of `get_file_parts`: the text of a file of a turn, of one page or of `limit` parts after `skip`.
 
-    Without `uri` the turn's first file that is read.
+    Without `uri` the turn's first file that is read. With `at` the parts begin with the one of this code point, or the
+    next one.
     """
 
     memory_id: MemoryId
     uri: str | None = None
     page: Annotated[int, Field(ge=1)] | None = None
+    at: Annotated[int, Field(ge=0)] | None = None
     skip: Annotated[int, Field(ge=0)] = 0
     limit: Annotated[int, Field(ge=1, le=MAX_FILE_PARTS)] = 50
 

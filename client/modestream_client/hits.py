@@ -146,12 +146,25 @@ class ListedProject(BaseModel):
     modes: dict[str, int]
 
 
+class ListFacets(BaseModel, frozen=True):
+    """How many of the listed memories have each value: the twenty most frequent values of each filter."""
+
+    mode: dict[str, int]
+    type: dict[str, int]
+    speaker: dict[str, int]
+    conversation: dict[str, int]
+
+
 class ListResult(BaseModel):
-    """One page. `next` is the cursor of the next page, None at the end; `total` counts all matches."""
+    """One page. `next` is the cursor of the next page, None at the end; `total` counts all matches.
+
+    `facets` comes with the first page of memories where it was asked for.
+    """
 
     items: list[ListedMemory] | list[ListedConversation] | list[ListedProject]
     next: str | None
     total: int
+    facets: ListFacets | None = Field(default=None, exclude_if=lambda facets: facets is None)
 
 
 class VectorState(BaseModel, frozen=True):

@@ -394,10 +394,11 @@ class FilePart(BaseModel, frozen=True):
 
 
 class FileParts(BaseModel, frozen=True):
-    """The text of a file, or of one of its pages; `total` counts the parts of it."""
+    """The text of a file, or of one of its pages: `parts` are those after the `first`, of `total`."""
 
     file: ListedFile
     parts: tuple[FilePart, ...]
+    first: int
     total: int
 
 

@@ -42,6 +42,7 @@ class KafkaDeadLetters:
         self, cluster: Cluster, letters: DeadLetterList, boundary_fields: BoundaryFields = USER_BOUNDARY
     ) -> None:
         self.topic_prefix = cluster.topic_prefix
+        self.boundary_fields = boundary_fields
         self._cluster = cluster
 
         def take(records: Sequence[Record]) -> None:

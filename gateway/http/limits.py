@@ -247,7 +247,7 @@ def is_streaming(scope: Scope) -> bool:
     return scope["method"] == "GET" and is_stream(scope["path"])
 
 
-SPOOLED = re.compile(r"/v1/users/[^/]+/(imports|files)|/admin/add/import")
+SPOOLED = re.compile(r"/v1/users/[^/]+/(imports|files)|/admin/(add/import|files)")
 """The paths whose body is read by its route, a piece at a time."""
 
 

@@ -23,8 +23,10 @@ from gateway.pages.pages import Pages, rendered, serve_asset
 from gateway.pages.requests import PAGES, read_form
 from gateway.pages.routes.access import export_pages, key_pages
 from gateway.pages.routes.ask import ask_pages
+from gateway.pages.routes.contexts import context_pages
 from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.dead_letters import dead_letter_pages
+from gateway.pages.routes.files import file_pages
 from gateway.pages.routes.health import health_pages
 from gateway.pages.routes.map import map_pages
 from gateway.pages.routes.memories import memory_pages, one_memory_pages
@@ -67,10 +69,12 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *health_pages(pages),
             *memory_pages(pages),
             *ask_pages(pages),
+            *context_pages(pages),
             *mode_pages(pages),
             *category_pages(pages),
             *intention_pages(pages),
             *consolidation_pages(pages),
+            *file_pages(pages),
             *one_memory_pages(pages),
             *conversation_pages(pages),
             *map_pages(pages),

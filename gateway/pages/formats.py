@@ -143,6 +143,56 @@ def run_scope(value: Any) -> str:
     return "-" if value is None else "all projects" if value == "*" else run_value(value)
 
 
+FILE_KINDS = {
+    "application/pdf": "PDF",
+    "image/": "Image",
+    "audio/": "Sound",
+    "video/": "Video",
+    "text/html": "Web page",
+    "text/csv": "Table",
+    "message/rfc822": "E-mail",
+    "application/json": "JSON",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml": "Document",
+    "application/vnd.openxmlformats-officedocument.presentationml": "Slides",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml": "Table",
+    "text/": "Text",
+}
+"""Kinds of files by the beginning of their media type."""
+
+
+def file_kind(file: Mapping[str, Any]) -> str:
+    """Return the kind of a file, by its media type, else by the end of its name.
+
+    >>> file_kind({"media_type": "image/png", "name": "x"}), file_kind({"media_type": None, "name": "a.tar"})
+    ('Image', 'TAR')
+    """
+    media_type, suffix = str(file.get("media_type") or ""), str(file.get("name") or "").rpartition(".")[2]
+    kinds = (kind for beginning, kind in FILE_KINDS.items() if media_type.startswith(beginning))
+    return next(kinds, suffix.upper() if 0 < len(suffix) <= 5 and suffix != file.get("name") else "File")
+
+
+def file_size(size: int | None) -> str:
+    """Return bytes as a person says them.
+
+    >>> file_size(900), file_size(1_250_000), file_size(None)
+    ('900 bytes', '1.2 MB', '')
+    """
+    if size is None:
+        return ""
+    if size < 1000:
+        return plural(size, "byte")
+    return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
+def clock(seconds: float) -> str:
+    """Return seconds as minutes and seconds.
+
+    >>> clock(64.2)
+    '1:04'
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
@@ -157,6 +207,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "run_value": run_value,
     "upload_sha256": uploaded_sha256,
     "usd": usd,
+    "file_kind": file_kind,
+    "file_size": file_size,
+    "clock": clock,
 }
 """The filters of templates."""
 

@@ -138,6 +138,7 @@ GROUPS: tuple[tuple[str, tuple[Link, ...]], ...] = (
             Link("memories", "Memories", "memories", BOTH),
             Link("conversations", "Conversations", "conversations", BOTH),
             Link("map", "Map", "map", BOTH),
+            Link("files", "Files", "files", ("project",)),
             Link("add", "Add and import", "add", of="write"),
         ),
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from modestream_client.operations import SEARCH_MEMORIES
 
-from gateway.pages.formats import Piece, excerpt, pieces_of
+from gateway.pages.formats import Piece, clock, excerpt, pieces_of
 from gateway.service.calls import Call, Refused
 from gateway.service.service import MemoryService
 
@@ -47,6 +47,8 @@ class Source:
     pieces: list[Piece]
     place: str = ""
     """The resource, and the page or second of a part of a file."""
+    span: Mapping[str, Any] | None = None
+    """The evidence in a file that was read: its page shows it."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,9 @@ def _sources(turn: Record, evidence: Sequence[Mapping[str, Any]], text: str) -> 
         whole = turn["text"] if uri is None else resources[uri].get("text")
         pieces = pieces_of(text, [(0, len(text))]) if whole is None else excerpt(pieces_of(whole, spans))
         place = "" if uri is None else _place(resources[uri], evidence)
-        sources.append(Source(turn, uri, pieces, place))
+        is_read = uri is not None and resources[uri].get("status") == "ready"
+        span = next((span for span in evidence if span.get("resource") == uri), None) if is_read else None
+        sources.append(Source(turn, uri, pieces, place, span and {"page": None, **span}))
     return sources
 
 
@@ -200,7 +204,7 @@ def _place(resource: Record, evidence: Iterable[Mapping[str, Any]]) -> str:
         if span.get("resource") == resource["uri"] and span.get("page") is not None:
             return f"{name}, p. {span['page']}"
         if span.get("resource") == resource["uri"] and span.get("start_s") is not None:
-            return f"{name}, {int(span['start_s']) // 60}:{int(span['start_s']) % 60:02}"
+            return f"{name}, {clock(span['start_s'])}"
     return name
 
 

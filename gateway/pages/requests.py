@@ -174,7 +174,7 @@ class View:
         name = mode or ""
         return f"hue-{self.hues.get(name, crc32(name.encode())) % HUES}"
 
-    def address(self, page: str = "", *parts: str, **changes: Any) -> str:
+    def address(self, page: str = "", /, *parts: str, **changes: Any) -> str:
         """Return the address of a page, with what is chosen; a change of None leaves a parameter out.
 
         `parts` follow the page's path, encoded, such as the id of a memory.

@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -190,6 +190,7 @@ class DeadLetterList:
         self._ordered: list[tuple[tuple[int, LetterPosition], DeadLetter]] = []
         self._letters: dict[LetterPosition, DeadLetter] = {}
         self._replayed: dict[LetterPosition, LetterPosition | None] = {}
+        self._dismissed: set[LetterPosition] = set()
         self.is_full = False
         """True once an earlier letter had to be left out."""
 
@@ -206,6 +207,7 @@ class DeadLetterList:
             self.is_full = True
             del self._letters[dropped.position]
             self._replayed.pop(dropped.position, None)
+            self._dismissed.discard(dropped.position)
             if dropped.replayed_from is not None and self._replayed.get(dropped.replayed_from) == dropped.position:
                 del self._replayed[dropped.replayed_from]
 
@@ -225,6 +227,14 @@ class DeadLetterList:
         """True if the letter is known to have been published again: since this gateway started, or it came back."""
         return position in self._replayed
 
+    def dismiss(self, position: LetterPosition, *, dismissed: bool) -> None:
+        """Note that somebody has dealt with a letter, or take that back."""
+        (self._dismissed.add if dismissed else self._dismissed.discard)(position)
+
+    def is_dismissed(self, position: LetterPosition) -> bool:
+        """True if a letter was dismissed since this gateway started."""
+        return position in self._dismissed
+
     def came_back(self, position: LetterPosition) -> LetterPosition | None:
         """Return the position of the letter that a republished letter became; None without one."""
         return self._replayed.get(position)
@@ -238,6 +248,7 @@ class DeadLetterTopic(Protocol):
     """The topic of dead letters. All raise Refused, `unavailable`."""
 
     topic_prefix: str
+    boundary_fields: BoundaryFields
 
     async def begin(self) -> None:
         """Follow the topic, if not yet started; return once all existing letters are in the list."""
@@ -253,6 +264,7 @@ class NoDeadLetters:
     """A topic without letters, for a service that shows none."""
 
     topic_prefix = ""
+    boundary_fields = USER_BOUNDARY
 
     async def begin(self) -> None:
         """There is nothing to follow."""
@@ -268,12 +280,16 @@ class NoDeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Filter of letters; None admits any value. `until` is the order of the newest one."""
+    """Filter of letters; None admits any value. `until` is the order of the newest one.
+
+    Letters that were dismissed are listed apart from the others.
+    """
 
     user: str | None = None
     code: str | None = None
     topic: str | None = None
     until: tuple[int, LetterPosition] | None = None
+    dismissed: bool = False
 
     def admits(self, letter: DeadLetter) -> bool:
         fields = ((self.user, letter.user), (self.code, letter.code), (self.topic, letter.topic))
@@ -325,7 +341,7 @@ class DeadLetters:
 
     def tally(self, caller: Caller, wanted: LetterFilter) -> Tally:
         """Count the letters that the caller may see."""
-        of_user = list(self._readable(caller, LetterFilter(user=wanted.user)))
+        of_user = list(self._readable(caller, LetterFilter(user=wanted.user, dismissed=wanted.dismissed)))
         admitted = [letter for letter in of_user if wanted.admits(letter)]
         codes = Counter(letter.code for letter in of_user if wanted.topic in (None, letter.topic))
         topics = Counter(letter.topic for letter in of_user if wanted.code in (None, letter.code))
@@ -357,6 +373,50 @@ class DeadLetters:
         if self.is_replayed(letter):
             return "it was published again already"
         return None if _may(caller, letter, "manage") else "this key may not manage this user"
+
+    def may_manage(self, caller: Caller, letter: DeadLetter) -> bool:
+        """True if the caller may publish a letter again, or dismiss it."""
+        return _may(caller, letter, "manage")
+
+    def is_dismissed(self, letter: DeadLetter) -> bool:
+        """True if a letter was dismissed since this gateway started."""
+        return self._letters.is_dismissed(letter.position)
+
+    def dismiss(self, call: Call, letter: DeadLetter, *, dismissed: bool = True) -> None:
+        """Take a letter out of the list, or put it back; the topic keeps it. Raises Refused."""
+        if not _may(call.caller, letter, "manage"):
+            raise Refused("not_allowed", "this key may not manage the user of this letter")
+        with audited(call, "dismiss", {}, letters=[str(letter.position)], dismissed=dismissed):
+            self._letters.dismiss(letter.position, dismissed=dismissed)
+
+    async def replay_edited(self, call: Call, letter: DeadLetter, value: bytes) -> None:
+        """Publish a letter with another value, under its key. Raises Refused.
+
+        The value must be of the letter's user: a caller edits what it may manage into nothing else.
+        """
+        async with self._replaying:
+            if (obstacle := self.obstacle(call.caller, letter)) is not None:
+                raise Refused("invalid_value", f"this letter can't be published again: {obstacle}", "value")
+            async with aclosing(self._topic.read([letter.position])) as records:
+                originals = [record async for record in records]
+            if not originals:
+                raise Refused("not_found", "the topic no longer has this letter", "value")
+            edited = replace(originals[0], value=value)
+            after = read_letter(edited, self._topic.topic_prefix, self._topic.boundary_fields)
+            try:
+                is_object = isinstance(from_json(value), dict)
+            except ValueError:
+                is_object = False
+            if not is_object:
+                raise Refused("invalid_value", "the value is no JSON object", "value")
+            if letter.user is not None and after.user != letter.user:
+                raise Refused("invalid_value", f"the value must stay a record of {letter.user}", "value")
+            if not _may(call.caller, after, "manage"):
+                raise Refused("not_allowed", "this key may not manage the user of this value")
+            with audited(call, "replay", {}, letters=[str(letter.position)], edited=True) as counts:
+                self._letters.mark_replayed(letter.position)
+                await self._topic.publish([replay_of(edited, self._topic.topic_prefix, call.caller.principal)])
+                counts["replayed"] = 1
 
     async def replay(self, call: Call, letters: Sequence[DeadLetter]) -> int:
         """Publish the originals of letters again, as many as the call's time allows; return their number.
@@ -403,7 +463,11 @@ class DeadLetters:
         self, caller: Caller, wanted: LetterFilter, before: tuple[int, LetterPosition] | None = None
     ) -> Iterator[DeadLetter]:
         newest = self._letters.newest(before)
-        return (letter for letter in newest if wanted.admits(letter) and _may(caller, letter, "read"))
+        return (
+            letter
+            for letter in newest
+            if self.is_dismissed(letter) == wanted.dismissed and wanted.admits(letter) and _may(caller, letter, "read")
+        )
 
 
 def _may(caller: Caller, letter: DeadLetter, permission: Permission) -> bool:

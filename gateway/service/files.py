@@ -5,12 +5,17 @@ published, under a key of that turn alone, so that no removal meets them; a refu
 gateway leaves is removed by `reconcile`.
 """
 
+import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any, NamedTuple, Protocol
 
 from modestream_client.operations import GET_FILE
@@ -24,6 +29,7 @@ from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Stored, Turn, Turns
 from schemas.failures import Unavailable
+from schemas.models.files import ReadFailed
 from schemas.scopes import Scope
 from schemas.state.files import SHA256, file_key, file_prefix, upload_uri
 from schemas.state.memories import derive_memory_id
@@ -34,8 +40,21 @@ MAX_FILE_NAME, KEPT_SUFFIX = 255, 20
 MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 OCTETS = "application/octet-stream"
 
+MAX_PICTURE_BYTES = 16 * 1024 * 1024
+"""Bytes of drawn pages in memory, the last that were looked at: some 200 pages."""
+
 UNDECIDED = ("timeout", "unavailable", "internal")
 """Codes after which the turn of an upload may be stored all the same."""
+
+
+class PageDrawer(Protocol):
+    """Draws pages where what a file does can harm nothing."""
+
+    async def draw(self, path: Path, page: int) -> bytes:
+        """Return a page of a PDF, counted from 1, as WebP. Raises `ReadFailed`."""
+
+    async def close(self) -> None:
+        """End its idle processes."""
 
 
 class FileStore(Protocol):
@@ -104,8 +123,9 @@ class Files:
         scope: type[Scope],
         store: FileStore | None,
         max_bytes: int,
+        drawer: PageDrawer | None = None,
     ) -> None:
-        """Without a `store` no file is taken."""
+        """Without a `store` no file is taken; without a `drawer` no page is drawn."""
         self.max_bytes = max_bytes
         self._requests = requests
         self._turns = turns
@@ -113,6 +133,15 @@ class Files:
         self._operations = operations
         self._scope = scope
         self._store = store
+        self._drawer = drawer
+        self._pictures: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """End the drawer's processes at the end."""
+        yield
+        if self._drawer is not None:
+            await self._drawer.close()
 
     async def add(self, call: Call, upload: Upload, key: str | None = None) -> Stored:
         """Store a file and its turn. Raises Refused."""
@@ -160,6 +189,28 @@ class Files:
         return OpenFile(
             first.size, about.get("name") or sha256, about.get("media_type") or OCTETS, store.read(first.key)
         )
+
+    async def picture(self, call: Call, sha256: str, page: int) -> bytes:
+        """Return a page of a PDF that a memory of the user has, as WebP. Raises Refused: `not_found`, `unavailable`."""
+        opened = await self.open(call, sha256)
+        if self._drawer is None:
+            raise Refused("not_found", "this gateway draws no pages", "page")
+        key = self._requests.key_of(call.user_id), sha256, page
+        if (picture := self._pictures.pop(key, None)) is None:
+            with NamedTemporaryFile() as file:
+                async for piece in opened.pieces:
+                    await asyncio.to_thread(file.write, piece)
+                file.flush()
+                try:
+                    picture = await self._drawer.draw(Path(file.name), page)
+                except ReadFailed as failure:
+                    if failure.code == "unavailable":
+                        raise unavailable() from None
+                    raise Refused("not_found", str(failure), "page") from None
+        self._pictures[key] = picture
+        while sum(map(len, self._pictures.values())) > MAX_PICTURE_BYTES:
+            self._pictures.popitem(last=False)
+        return picture
 
     def _kept(self) -> FileStore:
         if self._store is None:

@@ -7,7 +7,7 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Backend
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLetters
 from gateway.service.events import EventStreams, Feed, Receipts, already_begun
-from gateway.service.files import Files, FileStore
+from gateway.service.files import Files, FileStore, PageDrawer
 from gateway.service.imports import Imports
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
@@ -36,11 +36,12 @@ class MemoryService:
         exports: Path | None = None,
         files: FileStore | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        drawer: PageDrawer | None = None,
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them.
 
         `exports` is the folder of running imports, None for a temporary one; `files` has the bytes of files, each of
-        `max_file_bytes` at most.
+        `max_file_bytes` at most; `drawer` draws their pages.
         """
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))
@@ -51,7 +52,7 @@ class MemoryService:
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
         self.export = Export(self.operations)
         self.imports = Imports(self.turns, self.operations, scope, exports)
-        self.files = Files(requests, self.turns, self.memories, self.operations, scope, files, max_file_bytes)
+        self.files = Files(requests, self.turns, self.memories, self.operations, scope, files, max_file_bytes, drawer)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.receipts = receipts or Receipts()
         self.events = EventStreams(requests, feed or Feed(), begin_events)

@@ -19,6 +19,7 @@ from gateway.service.access import audited
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests, warnings_of
+from schemas.state.memories import PublishedResource
 
 FORGOTTEN = "forgotten"
 """The warning of a turn that was forgotten: it is answered, and not stored again."""
@@ -128,6 +129,9 @@ SAME_FIELDS = ("turn_id", "scope", "conversation_id", "role", "speaker", "occurr
 FILTERS = ("searchable", "private")
 """Fields of a listed turn that are present only with unusual values."""
 
+PUBLISHED = frozenset(PublishedResource.model_fields)
+"""Fields of a resource that its turn had; a whole record also says what became of reading it."""
+
 
 class Export:
     """Pages of turns in, records out."""
@@ -144,6 +148,13 @@ class Export:
             with audited(call, "export", scope):
                 raise
         return self._pages(call, scope, asked, first)
+
+    async def selected(self, call: Call, records: Sequence[Json]) -> list[Json]:
+        """Return the records of these memories' turns; facts and summaries have none. They were read by the caller."""
+        with audited(call, "export", {}) as counts:
+            turns = [turn_of(record) for record in records if record.get("origin", "said") == "said"]
+            counts["turns"] = len(turns)
+        return turns
 
     async def _pages(self, call: Call, scope: Json, asked: Json, page: Json) -> AsyncGenerator[list[Json]]:
         with audited(call, "export", scope) as counts:
@@ -170,6 +181,9 @@ def turn_of(item: Json) -> Json:
         **same,
         **filters,
         "content": item["text"],
-        "resources": item.get("resources", []),
+        "resources": [
+            {name: value for name, value in resource.items() if name in PUBLISHED}
+            for resource in item.get("resources", [])
+        ],
         "metadata": item["metadata"],
     }

@@ -28,7 +28,8 @@ ListOrder = Literal["newest", "oldest"]
 class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`list.v1`. The filters select memories; conversations and projects are those of the selected memories.
 
-    `cursor` is the `next` of the page before, of the same request except for `limit` and `read_after`.
+    `cursor` is the `next` of the page before, of the same request except for `limit`, `read_after` and `facets`, which
+    asks for counts by filter with the first page of memories.
     """
 
     scope: Selector
@@ -46,6 +47,7 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     include_superseded: bool = False
     order: ListOrder = "newest"
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = 50
+    facets: bool = False
     cursor: str | None = None
     read_after: Annotated[int, Field(ge=0)] | None = None
 

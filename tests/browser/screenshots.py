@@ -14,6 +14,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from streams.demo.script import DEMO_USER_ID
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, SCHEMES
+from tests.builders.files import encrypted_pdf, pdf, shown
 from tests.worlds.browser import System, running_system
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -49,12 +50,14 @@ PAGES = {
     "health": f"/admin/health?{OF_USER}",
     "pipelines": f"/admin/pipelines?{OF_USER}",
     "add": f"/admin/add?{OF_USER}",
+    "files": f"/admin/files?{OF_USER}",
 }
 """Addresses by the name of the picture."""
 
 FOLLOWED = (
     ("memory", "memories", "main .says a"),
     ("conversation", "conversations", "main tbody a"),
+    ("file", "files", "main tbody th a"),
     ("run", "runs", "main tbody td:nth-child(2) a"),
 )
 """Further pictures: each is where the first of these links of a page leads."""
@@ -95,6 +98,17 @@ def prepare(system: System) -> None:
         for project, category in (("bakery", "bread"), ("home", "moving")):
             http.put(f"/categories/{category}", json={"project_id": project}).raise_for_status()
             http.post("/consolidations", json={"project_id": project}, timeout=60).raise_for_status()
+        for name, media_type, content in (
+            (
+                "lease.pdf",
+                "application/pdf",
+                pdf([shown("Lease of the flat in Larkin Street."), shown("The deposit is two rents.")]),
+            ),
+            ("notes.md", "text/markdown", b"# Flour\n\nThe mill delivers on Tuesdays before six.\n"),
+            ("locked.pdf", "application/pdf", encrypted_pdf()),
+        ):
+            fields = {"conversation_id": "flat", "project_id": "home"}
+            http.post("/files", data=fields, files={"file": (name, content, media_type)}).raise_for_status()
         refused = {"conversation_id": "flat", "role": "user", "content": "A line of a poem.", "mode": "poetry"}
         assert http.post("/turns", json=refused).is_client_error
 

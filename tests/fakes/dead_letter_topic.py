@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
+from modestream_client.boundary import USER_BOUNDARY
+
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, LetterPosition, read_letter
 from schemas.messages.records import Headers, Outgoing, Record
 
@@ -12,6 +14,7 @@ class FakeDeadLetterTopic:
     """Implements `gateway.service.dead_letters.DeadLetterTopic`, in partition 0."""
 
     topic_prefix = "memory."
+    boundary_fields = USER_BOUNDARY
 
     def __init__(self, limit: int = 10_000) -> None:
         self.list = DeadLetterList(limit)

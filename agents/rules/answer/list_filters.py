@@ -4,18 +4,20 @@ Columns decide first; a record has the last word, as it may have changed since, 
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from modestream_client.hits import ListedConversation, ListedProject
+from modestream_client.hits import ListedConversation, ListedProject, ListFacets
 from modestream_client.vocabulary import MemoryType
 
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns, ScopeItems
 from agents.rules.query.plans import IndexSelection, declared_names, select_indexes, where_of
+from agents.rules.text.tokenizer import fragments
 from schemas.messages.lists import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, moment_of
@@ -48,11 +50,15 @@ class ListPart:
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """The filters of one request. `needle` is `contains` without letter case, None without it."""
+    """The filters of one request. `needle` is `contains` without letter case, None without it.
+
+    `fragments` are runs of letters of it, by which the lexical index excludes most memories; possibly none.
+    """
 
     request: ListRequest
     parts: Sequence[ListPart]
     needle: str | None
+    fragments: Sequence[str] = ()
 
     def numbers(self, part: ListPart, columns: MemoryColumns, statuses: StatusNumbers, began: int) -> IntArray:
         """Return the numbers that the columns admit, ascending. Turns with an offset above `began` are left out."""
@@ -104,7 +110,30 @@ def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryCol
         ListPart(replace(where, boundary=index.index_name, types=index.types), index.within, index.shown_as)
         for index in (*searched, *unsearchable)
     ]
-    return ListFilter(request, parts, request.contains.casefold() if request.contains else None)
+    if not request.contains:
+        return ListFilter(request, parts, None)
+    return ListFilter(request, parts, request.contains.casefold(), fragments(request.contains))
+
+
+MAX_FACET_VALUES = 20
+"""Values of one facet: those of the most memories."""
+
+
+def count_facets(parts: Sequence["Selected"], types: Sequence[MemoryType | None]) -> ListFacets:
+    """Count memories by what lists filter by; `types` are those that parts are shown as, None for their own."""
+    counted = {name: Counter[str]() for name in ListFacets.model_fields}
+    for (columns, numbers, _), shown_as in zip(parts, types, strict=True):
+        arrays, kinds = columns.columns, list(columns.kinds)
+        values: dict[str, tuple[IntArray, Sequence[str]]] = {
+            "mode": (arrays.kinds, [kind.mode for kind in kinds]),
+            "type": (arrays.kinds, [shown_as or kind.type for kind in kinds]),
+            "speaker": (arrays.speakers, list(columns.speakers)),
+            "conversation": (arrays.conversations, [name for _, name in columns.conversation_names()]),
+        }
+        for facet, (indexes, names) in values.items():
+            for name, number in _counts(indexes[numbers], names):
+                counted[facet][name] += number
+    return ListFacets(**{facet: dict(each.most_common(MAX_FACET_VALUES)) for facet, each in counted.items()})
 
 
 def _modes(request: ListRequest, declared: ModeDeclarations) -> tuple[str, ...] | None:

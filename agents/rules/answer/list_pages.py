@@ -72,7 +72,7 @@ class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
 
 def request_digest(request: ListRequest) -> str:
     """Return the digest of everything that decides the items of a list, and their order."""
-    asked = request.model_dump_json(exclude={"limit", "cursor", "read_after"})
+    asked = request.model_dump_json(exclude={"limit", "cursor", "read_after", "facets"})
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 

@@ -8,6 +8,7 @@ by piece, since the interpreter serves no other thread during one long match.
 
 import hashlib
 import math
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from agents.rules.cues.labels import SentenceLabel, label_memory
 from agents.rules.index.memory_columns import Trait
 from agents.rules.text.languages import detect_language
 from agents.rules.text.passages import lexical_text, passage_starts
-from agents.rules.text.tokenizer import fold, tokenize
+from agents.rules.text.tokenizer import MAX_TERM_CHARS, fold, tokenize
 from schemas.state.memories import Memory
 
 MAX_INDEXED_TERMS = 20_000
@@ -36,6 +37,8 @@ LARGE_TEXT_CHARS = 65_536
 PIECE_CHARS = 4096
 """Characters of a long text read in one go, about 0.3 ms: the event loop waits that long whenever it needs the
 interpreter, some hundred times in a request."""
+
+_WORD_BEFORE, _WORD_AFTER = re.compile(r"\w+\Z"), re.compile(r"\w+")
 
 LAST_PASSAGE_BIT = 62
 """The highest bit of a number that the index stores without a sign; passages beyond it, if any, share it."""
@@ -124,6 +127,13 @@ def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
             counts.update(pieces[-1])
             if starts:
                 passages.update((word, passages.get(word, 0) | bit) for word in pieces[-1])
+    for part, start in enumerate(starts[1:], 1):
+        for word in _cut_word(text, start):
+            # Of a text without spaces a passage may end within a word: what contains it is found by the whole word.
+            if word not in counts:
+                counts[word] = 1
+                pieces.append([word])
+                passages[word] = 1 << min(part - 1, LAST_PASSAGE_BIT) | 1 << min(part, LAST_PASSAGE_BIT)
     if len(counts) > MAX_INDEXED_TERMS:
         counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
         pieces = [[word for word in piece if word in counts] for piece in pieces]
@@ -131,6 +141,13 @@ def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
     words = [word for piece in pieces for word in piece]
     lines = "\n".join("\n".join(piece) for piece in pieces if piece)
     return IndexedWords(len(words), detect_language(words), lines, counts, passages)
+
+
+def _cut_word(text: str, place: int) -> list[str]:
+    """Return the terms of the word around a place; none if the place is no part of a word."""
+    before = _WORD_BEFORE.search(text, max(0, place - MAX_TERM_CHARS), place)
+    after = _WORD_AFTER.match(text, place, place + MAX_TERM_CHARS)
+    return tokenize(before.group() + after.group()) if before and after else []
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from agents.rules.index.columns import FloatArray, IntArray
 from agents.rules.text.languages import stems
+from agents.rules.text.tokenizer import MAX_TERM_CHARS
 
 # Okapi BM25 with the statistics of one boundary. Pure.
 #
@@ -205,6 +206,18 @@ class Vocabulary:
             for term, words_of_term in zip(terms, expansions, strict=True):
                 words_of_term.update(similar.get(term, ()))
         return [sorted(words) for words in expansions]
+
+    def containing(self, fragment: str) -> list[str]:
+        """Return the words with these letters in them, and those that were cut at their end, which may have had them.
+
+        `fragment` is one of `agents.rules.text.tokenizer.fragments`; joints within an identifier do not count.
+        """
+        self._index_pending()
+        return [
+            word
+            for word in self._words
+            if fragment in word or len(word) >= MAX_TERM_CHARS or ("_" in word and fragment in word.replace("_", ""))
+        ]
 
     def _words_with_stem(self, term: str, stem: str, language: int) -> list[str]:
         """Return the words with this stem, searched by the stem without its last letter, which stemmers may change."""

@@ -75,6 +75,24 @@ def _dedup_by_stem(words: list[str], language: int) -> list[str]:
     return list(firsts.values())
 
 
+_FRAGMENT = re.compile(r"[a-z0-9]{2,}")
+
+MAX_FRAGMENTS = 3
+"""Maximum fragments of one string, its longest: a further one rarely excludes a text."""
+
+
+def fragments(text: str) -> list[str]:
+    """Return runs of letters and digits, of which every text with this string has a term that contains them.
+
+    Empty for a string without such a run of ASCII: in other scripts a term may end anywhere.
+
+    >>> fragments("in Kent, 'well-known'")
+    ['known', 'well', 'kent']
+    """
+    runs = sorted(_FRAGMENT.findall(fold(text)), key=len, reverse=True)
+    return [run[:MAX_TERM_CHARS] for run in runs[:MAX_FRAGMENTS]]
+
+
 def is_stop_word(word: str) -> bool:
     return fold(word) in stop_words_of(())
 

@@ -227,7 +227,7 @@ def file_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         if taken.locked():
             raise Refused("unavailable", "this gateway has too many uploads under way", retry_after_s=RETRY_AFTER_S)
         async with taken:
-            form = await _form(request, service.files)
+            form = await read_file_form(request, service.files)
             try:
                 upload = await _upload(form, shapes, service.files)
                 stored = await service.files.add(call, upload, idempotency_key)
@@ -265,8 +265,8 @@ def _document(shapes: Shapes) -> Json:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": both}}}}
 
 
-async def _form(request: Request, files: Files) -> FormData:
-    """Read a form whose file goes to disk as it comes. Raises Refused."""
+async def read_file_form(request: Request, files: Files) -> FormData:
+    """Read a form whose file goes to disk as it comes; the caller closes it. Raises Refused."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Refused("invalid_value", "send the file as `multipart/form-data`", "file")
     most = files.max_bytes + MAX_FIELD_BYTES
@@ -292,6 +292,11 @@ async def _upload(form: FormData, shapes: Shapes, files: Files) -> Upload:
             raise Refused("invalid_value", "give each field once, as text", name[:80])
         sent[name] = metadata_of(value) if name == "metadata" else value
     scope, fields = shapes.upload.parse(to_json(sent))
+    return await upload_of(file, files, scope, fields)
+
+
+async def upload_of(file: UploadFile, files: Files, scope: Json, fields: Json) -> Upload:
+    """Return the file of a form as an upload. Raises Refused, `too_large`."""
     size, sha256 = await asyncio.to_thread(_measured, file.file)
     if size > files.max_bytes:
         raise _too_large(files)

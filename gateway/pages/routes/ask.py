@@ -212,7 +212,12 @@ class Questions:
                     yield {"pieces": cited(text, ()), "references": (), "is_done": False}
                 else:
                     references = piece["references"]
-                    yield {"pieces": cited(piece["text"], references), "references": references, "is_done": True}
+                    yield {
+                        "pieces": cited(piece["text"], references),
+                        "references": references,
+                        "context_id": piece.get("context_id"),
+                        "is_done": True,
+                    }
         except Refused as refused:
             yield {"pieces": cited(text, ()), "references": (), "is_done": True, "refused": refused}
 

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.formats import plural, said, speaker_of
 from gateway.pages.pages import Pages, or_too_slow
 from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
+from gateway.pages.routes.files import files_of
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused
 
@@ -74,6 +75,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
             same_id=same_id,
             forgettable=[each for each in same_id if may(view.caller, view.user or "", each["scope"], "manage")],
             transcript=await _transcript(pages, where, name),
+            files=await files_of(pages, where, conversation_id=name),
             speaker_of=speaker_of,
             said=said,
         )

@@ -51,7 +51,10 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
         await letters.begin()
         letter = letters.find(view.caller, request.path_params["letter"])
         record = await letters.whole(letter)
-        value = None if record is None else shown(record.value or b"", WHOLE_CHARS)
+        whole = b"" if record is None else record.value or b""
+        value = None if record is None else shown(whole, WHOLE_CHARS)
+        # What is not shown as it is can't be edited: not UTF-8, or longer.
+        is_editable = record is not None and len(whole) <= WHOLE_CHARS and shown(whole, WHOLE_CHARS).encode() == whole
         return await pages.render(
             view,
             "dead_letter.html",
@@ -60,6 +63,8 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
             letter=letter,
             letters=letters,
             value=value,
+            is_editable=is_editable and letters.obstacle(view.caller, letter) is None,
+            may_dismiss=letters.may_manage(view.caller, letter),
             headers=[] if record is None else [(name, shown(content or b"", 200)) for name, content in record.headers],
         )
 
@@ -94,21 +99,44 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
         notice = f"Published {plural(count, 'record')} again. The outcome shows here within seconds."
         return pages.done(view.address(PAGE, **_filters(view)), notice)
 
+    async def act(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        await letters.begin()
+        letter = letters.find(view.caller, request.path_params["letter"])
+        call = Call.within(view.caller, view.user or "", REPLAY_S, view.request_id)
+        if form.text("do") == "edit":
+            value = (form.all("value") or [""])[-1].replace("\r\n", "\n")
+            await letters.replay_edited(call, letter, value.encode())
+            notice = "Published the edited record. The outcome shows here within seconds."
+            return pages.done(view.address(PAGE, str(letter.position)), notice)
+        is_dismissed = form.text("do") == "dismiss"
+        letters.dismiss(call, letter, dismissed=is_dismissed)
+
+        async def undo(by: View) -> Response:
+            again = Call.within(by.caller, by.user or "", REPLAY_S, by.request_id)
+            letters.dismiss(again, letter, dismissed=not is_dismissed)
+            return pages.done(view.address(PAGE), "Undone.")
+
+        notice = "Dismissed the letter; the topic keeps it." if is_dismissed else "The letter is listed again."
+        return pages.done(view.address(PAGE), notice, undo=undo)
+
     return [
         Route(f"{PAGES}/{PAGE}", show, methods=["GET"]),
         Route(f"{PAGES}/{PAGE}/replay", ask, methods=["GET"]),
         Route(f"{PAGES}/{PAGE}/replay", replay, methods=["POST"]),
         Route(f"{PAGES}/{PAGE}/{{letter}}", show_one, methods=["GET"]),
+        Route(f"{PAGES}/{PAGE}/{{letter}}", act, methods=["POST"]),
     ]
 
 
 def _filters(view: View) -> dict[str, str | None]:
     """Return the filters of the address, for links that keep them."""
-    return {name: view.query.get(name) or None for name in ("code", "topic")}
+    return {name: view.query.get(name) or None for name in ("code", "topic", "dismissed")}
 
 
 def _filter(view: View, until: tuple[int, LetterPosition] | None = None) -> LetterFilter:
-    return LetterFilter(view.user, view.query.get("code") or None, view.query.get("topic") or None, until)
+    code, topic = view.query.get("code") or None, view.query.get("topic") or None
+    return LetterFilter(view.user, code, topic, until, dismissed=bool(view.query.get("dismissed")))
 
 
 def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLetter]:

@@ -15,11 +15,11 @@ from modestream_client.operations import (
     SET_MEMORY_MODE,
     SET_MEMORY_VISIBILITY,
 )
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.http.routes.memories import download_of
 from gateway.pages.formats import (
     DECAY_TIMES,
     EMBEDDING_STATUSES,
@@ -85,7 +85,7 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
-        actions = {"move": _move, "ask": _ask, "forget": _forget}
+        actions = {"move": _move, "ask": _ask, "forget": _forget, "export": _export}
         action = actions.get(form.text("do"))
         if action is None:
             raise Refused("invalid_value", "there is no such action", "do")
@@ -100,7 +100,8 @@ async def _list_page(pages: Pages, view: View) -> Response:
     if boundary is not None and boundary["memories"] > MANY:
         listed = await _newest_with_text(pages, view, fields, boundary)
     else:
-        listed = await or_too_slow(pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, fields))
+        asked = {**fields, "facets": "cursor" not in fields}
+        listed = await or_too_slow(pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, asked))
     shown = {
         "rows": [
             (memory, Choice(memory["memory_id"], memory["mode"], pages.scope_of(memory)).value)
@@ -109,6 +110,7 @@ async def _list_page(pages: Pages, view: View) -> Response:
         "total": listed["total"],
         "pager": pager_of(view.query, listed["next"]),
         "searched_to": listed.get("searched_to"),
+        "facets": facets_of(listed.get("facets") or {}, view),
         "is_filtered": is_filtered(view.query),
         "types": TYPES,
         "roles": ROLES,
@@ -119,6 +121,25 @@ async def _list_page(pages: Pages, view: View) -> Response:
         "marked_text": marked_text,
     }
     return await pages.render(view, "memories.html", "Memories", "memories", **shown)
+
+
+FACETS = (
+    ("mode", "Mode", "mode"),
+    ("speaker", "Speaker", "speaker"),
+    ("conversation", "Conversation", "conversation_id"),
+    ("type", "Type", "types"),
+)
+"""Facets of a list: their name in the answer, their label, and the parameter that narrows the list."""
+
+
+def facets_of(counts: Mapping[str, Mapping[str, int]], view: View) -> list[tuple[str, str, list[tuple[str, int]]]]:
+    """Return label, parameter and values with counts of the facets by which the list can be narrowed."""
+    several = [(label, parameter, counts.get(name, {})) for name, label, parameter in FACETS]
+    return [
+        (label, parameter, list(values.items()))
+        for label, parameter, values in several
+        if len(values) > 1 and not view.query.get(parameter)
+    ]
 
 
 def is_searched_in_parts(fields: Json) -> bool:
@@ -211,6 +232,16 @@ async def _forget(pages: Pages, view: View, form: Form) -> Response:
     return pages.done(view.again(), _told(f"Forgot {plural(outcome.count, 'memory', 'memories')}.", outcome))
 
 
+async def _export(pages: Pages, view: View, form: Form) -> Response:
+    """Return the turns of the ticked memories as JSON lines."""
+    choices = chosen(form, view.scope_fields)
+    records = await get_all(pages.service, view.call(), [(choice.scope, choice.memory_id) for choice in choices])
+    turns = await pages.service.export.selected(view.call(), [record for record in records if record is not None])
+    body = b"".join(to_json(turn) + b"\n" for turn in turns)
+    headers = {"Content-Disposition": 'attachment; filename="selected.jsonl"'}
+    return Response(body, media_type="application/x-ndjson", headers=headers)
+
+
 def _told(notice: str, outcome: Outcome) -> str:
     """Return a notice, with what could not be done."""
     if outcome.refusal is None:
@@ -287,11 +318,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
         notice = f"Forgot {plural(done['forgotten'], 'memory', 'memories')}."
         return pages.done(view.address("memories"), notice)
 
-    async def download(request: Request) -> Response:
-        return download_of(await pages.service.files.open(pages.view(request).call(), name_of(request, "sha256")))
-
     return [
-        Route(f"{PAGES}/files/{{sha256}}", download, methods=["GET"]),
         Route(path, show, methods=["GET"]),
         Route(path, act, methods=["POST"]),
         Route(path + "/forget", ask, methods=["GET"]),

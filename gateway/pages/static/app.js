@@ -1,6 +1,7 @@
 // What every page does: times as the reader says them, pickers that submit, the theme, boxes that select all rows, copying,
 // the keys `/` and Ctrl-K, and counts of what needs attention in the navigation.
 
+import "./files.js";
 import "./panel.js";
 import { shownTime } from "./times.js";
 

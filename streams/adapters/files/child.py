@@ -15,9 +15,9 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas.models.files import FileText, ReadFailed
+from schemas.models.files import FileText, ReadFailed, ReadFailure
 from streams.adapters.files.confinement import confine, limit_cpu
-from streams.adapters.files.frames import FAILED, PROGRESS, TEXT, encode_frame, encode_piece
+from streams.adapters.files.frames import FAILED, PICTURE, PROGRESS, TEXT, encode_frame, encode_piece
 from streams.adapters.files.reading import read_file
 from streams.adapters.files.text_builder import MediaPiece, TextBuilder
 
@@ -33,8 +33,8 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         limit_cpu(request["seconds"])
-        kind, answer = _answer(request, output)
-        _write(output, encode_frame(kind, {**answer, "peak_bytes": _peak_bytes()}))
+        kind, answer, content = _answer(request, output)
+        _write(output, encode_frame(kind, {**answer, "peak_bytes": _peak_bytes()}, content))
 
 
 def _peak_bytes() -> int:
@@ -45,7 +45,35 @@ def _peak_bytes() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
-def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str, Any], bytes]:
+    try:
+        with Path(request["path"]).open("rb") as file:
+            return _drawn(request, file) if "page" in request else _read(request, file, output)
+    except ReadFailed as failure:
+        return _failed(failure.code, str(failure))
+    except FileNotFoundError:
+        return _failed("unavailable", "The file's bytes are not there.")
+    except MemoryError:
+        return _failed("too_large", "Reading the file takes more memory than one may have.")
+    except RecursionError:
+        return _failed("unreadable", "The file is nested too deeply.")
+    except Exception as problem:
+        # Its message may have words of the file.
+        place = problem.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else "?"
+        error = "The file is broken, or of a kind that its reader does not know."
+        return _failed("unreadable", error, problem=f"{type(problem).__name__} at {where}")
+
+
+def _drawn(request: dict[str, Any], file: BinaryIO) -> tuple[bytes, dict[str, Any], bytes]:
+    from streams.adapters.files.pdf_reader import draw_page  # noqa: PLC0415 - most files are no PDF
+
+    return PICTURE, {}, draw_page(file, request["page"])
+
+
+def _read(request: dict[str, Any], file: BinaryIO, output: BinaryIO) -> tuple[bytes, dict[str, Any], bytes]:
     def note_progress() -> None:
         _write(output, encode_frame(PROGRESS, {}))
 
@@ -53,29 +81,11 @@ def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str,
         _write(output, encode_piece(piece))
 
     text = TextBuilder(request["characters"], request["roles"], note_progress, send)
-    try:
-        with Path(request["path"]).open("rb") as file:
-            read = read_file(file, request["media_type"], request["name"], text)
-        return TEXT, _encoded(read)
-    except ReadFailed as failure:
-        return FAILED, {"code": failure.code, "error": str(failure)}
-    except FileNotFoundError:
-        return FAILED, {"code": "unavailable", "error": "The file's bytes are not there."}
-    except MemoryError:
-        return FAILED, {"code": "too_large", "error": "Reading the file takes more memory than one may have."}
-    except RecursionError:
-        return FAILED, {"code": "unreadable", "error": "The file is nested too deeply."}
-    except Exception as problem:
-        # Its message may have words of the file.
-        place = problem.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else "?"
-        return FAILED, {
-            "code": "unreadable",
-            "error": "The file is broken, or of a kind that its reader does not know.",
-            "problem": f"{type(problem).__name__} at {where}",
-        }
+    return TEXT, _encoded(read_file(file, request["media_type"], request["name"], text)), b""
+
+
+def _failed(code: ReadFailure, error: str, **more: str) -> tuple[bytes, dict[str, Any], bytes]:
+    return FAILED, {"code": code, "error": error, **more}, b""
 
 
 def _encoded(read: FileText) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from streams.adapters.files.text_builder import MediaPiece
 
-PROGRESS, PIECE, TEXT, FAILED = b"p", b"m", b"t", b"f"
-"""It goes on; a piece for a model; the text, which is the last frame of a file; why there is none, likewise."""
+PROGRESS, PIECE, TEXT, PICTURE, FAILED = b"p", b"m", b"t", b"i", b"f"
+"""It goes on; a piece for a model; the last frame of a file: its text, a picture of a page, or why there is none."""
 
 PREFIX = struct.Struct("<cII")
 """The kind, and the bytes of header and content."""

@@ -5,8 +5,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,7 @@ import structlog
 
 from agents.ports.models import LanguageModel
 from schemas.models.files import FileText, ReadFailed, ReadFailure, Segment
-from streams.adapters.files.frames import FAILED, PIECE, PREFIX, TEXT, decode_piece
+from streams.adapters.files.frames import FAILED, PICTURE, PIECE, PREFIX, TEXT, decode_piece
 from streams.adapters.files.kinds import expected_kind
 from streams.adapters.files.media_models import MediaModels
 from streams.adapters.files.text_builder import MediaPiece
@@ -85,6 +85,21 @@ class ReaderProcess:
 
     async def read(self, request: dict[str, Any], read_piece: ReadPiece) -> FileText:
         """Read a file. Raises `ReadFailed`; also if the process dies or takes too long: then it is to be killed."""
+        answer, _ = await self._ask(request, read_piece)
+        if answer is None:
+            raise await self._death()
+        return answer
+
+    async def draw(self, request: dict[str, Any]) -> bytes:
+        """Draw the `page` of a PDF as WebP. Raises as `read` does."""
+
+        async def refuse(_: MediaPiece) -> None:
+            raise ReadFailed("unreadable", "A page has no pieces.")
+
+        return (await self._ask(request, refuse))[1]
+
+    async def _ask(self, request: dict[str, Any], read_piece: ReadPiece) -> tuple[FileText | None, bytes]:
+        """Return the text of a file, or the picture of a page."""
         assert self._process.stdin is not None
         self._files += 1
         remaining = float(request["seconds"])
@@ -101,8 +116,8 @@ class ReaderProcess:
                 remaining -= clock() - began
                 if kind == PIECE:
                     await read_piece(decode_piece(header, content))
-                elif kind in (TEXT, FAILED):
-                    answer = _answer(kind, header)
+                elif kind in (TEXT, PICTURE, FAILED):
+                    answer = None if kind == PICTURE else _answer(kind, header)
                     self.is_spent = (
                         self._files >= MAX_FILES or header["peak_bytes"] > RETIRED_SHARE * self._memory_bytes
                     )
@@ -111,8 +126,8 @@ class ReaderProcess:
             raise ReadFailed("too_large", TOO_SLOW) from problem
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, KeyError, TypeError) as problem:
             raise await self._death() from problem
-        if isinstance(answer, FileText):
-            return answer
+        if not isinstance(answer, ReadFailed):
+            return answer, content
         if "problem" in header:
             log.info("a file is not read", problem=header["problem"])
         raise answer
@@ -192,25 +207,37 @@ class ProcessFileReader:
             "seconds": self._limits.seconds,
         }
         is_media = expected_kind(media_type, name) in {"image", "sound"}
-        async with self._media_slots if is_media else nullcontext(), self._slots:
-            process = await self._taken()
-            try:
-                read = await process.read(request, models.read)
-            finally:
-                if process.is_spent:
-                    await process.end()
-                else:
-                    self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
+        async with self._media_slots if is_media else nullcontext(), self._process() as process:
+            read = await process.read(request, models.read)
         read = models.complete(read)
         if len(read.text) > self._limits.characters:
             raise ReadFailed("too_large", f"The file has more than {self._limits.characters:,} characters of text.")
         return read
+
+    async def draw(self, path: Path, page: int) -> bytes:
+        """Draw a page of a PDF, counted from 1, as WebP; waits as `read` does. Raises ReadFailed."""
+        request = {"path": str(Path.cwd() / path), "page": page, "characters": 0, "seconds": self._limits.seconds}
+        async with self._process() as process:
+            return await process.draw(request)
 
     async def close(self) -> None:
         """End the processes; no call may follow."""
         for process in list(self._idle):
             self._end(process)
         await asyncio.gather(*self._ending)
+
+    @asynccontextmanager
+    async def _process(self) -> AsyncIterator[ReaderProcess]:
+        """Lend a process for one file; one that failed is ended."""
+        async with self._slots:
+            process = await self._taken()
+            try:
+                yield process
+            finally:
+                if process.is_spent:
+                    await process.end()
+                else:
+                    self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
 
     async def _taken(self) -> ReaderProcess:
         while self._idle:

@@ -5,7 +5,7 @@ They are derived from the rows of memories. Tables of another version are replac
 
 from streams.partition.database import PartitionDatabase
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """The version of the words. Raise it with every change of the tables, of tokenisation, or of labels.
 
 `tests/unit/adapters/lexical/test_schema_version.py` fails if the analysis has changed and the version has not.

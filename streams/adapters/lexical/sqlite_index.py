@@ -16,7 +16,7 @@ import orjson
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.columns import IntArray
-from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.index.lexical_document import MAX_INDEXED_TERMS, LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.index.vocabulary import Postings, Vocabulary
 from schemas.scopes import PROJECT_FIELD
@@ -36,6 +36,9 @@ from streams.damaged_stores import OnDamage
 from streams.partition.database import PartitionDatabase, PartitionDatabases
 
 _PAGE = 1000
+
+MAX_CONTAINING_WORDS = 2_000
+"""Words of one fragment whose memories are looked up: more are in most memories."""
 
 NO_POSTINGS = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -171,6 +174,25 @@ class LexicalReader:
             [found] = self._execute(_UNREADY_NUMBERS, (first, status, first, after)).fetchone()
             return np.fromstring(found or "", np.int64, sep=",")
 
+    def numbers_containing(self, boundary: str, fragments: Sequence[str]) -> IntArray | None:
+        """Return the numbers of the memories that may have words with each of these fragments (see the port)."""
+        columns = self.memory_columns(boundary)
+        with self._translate():
+            if (key := self._keys.boundary(boundary)) is None:
+                return np.zeros(0, np.int64)
+            vocabulary = self._cache.vocabulary(key, self._read_vocabulary)
+            words = [vocabulary.containing(fragment) for fragment in fragments]
+            words = [each for each in words if len(each) <= MAX_CONTAINING_WORDS]
+            if not words:
+                return None
+            # Of a text with more different words some are not indexed.
+            matching = columns.columns.live.copy()
+            for postings in self._postings_of(key, words):
+                has_word = columns.columns.lengths >= MAX_INDEXED_TERMS
+                has_word[postings.numbers] = True
+                matching &= has_word
+            return np.flatnonzero(matching)
+
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of all memories with one of these statuses, one status after the other."""
         for status in statuses:
@@ -300,6 +322,9 @@ class SqliteLexicalIndex:
 
     def numbers_with_status(self, partition: int, boundary: str, status: EmbeddingStatus) -> IntArray:
         return self._open[partition].reader.numbers_with_status(boundary, status)
+
+    def numbers_containing(self, partition: int, boundary: str, fragments: Sequence[str]) -> IntArray | None:
+        return self._open[partition].reader.numbers_containing(boundary, fragments)
 
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         return self._open[partition].reader.with_status(statuses)

@@ -289,6 +289,8 @@ async def test_the_text_of_a_file_is_shown_part_by_part(pipeline: InMemoryPipeli
     assert KEY in shown["parts"][-1]["text"]
     assert shown["total"] == shown["file"]["parts"]
     assert shown["parts"][0]["memory_id"] == parts(pipeline)[0].memory_id
+    at_end = (await pipeline.command("get_file_parts", memory_id=turn_id_of("f-1"), at=len(TEXT)))["result"]
+    assert at_end["first"] == shown["total"] - 1
     [last] = (await pipeline.command("get_file_parts", memory_id=turn_id_of("f-1"), skip=shown["total"] - 1))["result"][
         "parts"
     ]

@@ -52,6 +52,34 @@ async def test_replaced_forgotten_and_moved_memories(pipeline: InMemoryPipeline)
     assert (await pipeline.list_page("projects"))["result"]["items"][0]["memories"] == 1
 
 
+async def test_texts_are_found_by_any_part_of_them(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember("We moved to Kent.", "t-1", speaker="Ana")
+    await pipeline.remember("Call renderTotal() in Größe 3.", "t-2", speaker="Ben", conversation_id="c2")
+    await pipeline.remember("Никто не знает.", "t-3")
+    await pipeline.topics.settled()
+    for contained in ("ken", "TO KENT", "ved to", "."):
+        assert "We moved to Kent." in await texts(pipeline, contains=contained)
+    for contained in ("rendertotal()", "ERTOT", "größe", "GRÖSSE", " in "):
+        assert await texts(pipeline, contains=contained) == ["Call renderTotal() in Größe 3."]
+    assert await texts(pipeline, contains="знает") == ["Никто не знает."]
+    assert await texts(pipeline, contains="moved cellar") == []
+    assert (await pipeline.list_page("conversations", contains="rtota"))["result"]["total"] == 1
+
+
+async def test_facets_count_what_is_listed(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember("We moved to Kent.", "t-1", speaker="Ana")
+    await pipeline.remember("Kent is green.", "t-2", speaker="Ben", conversation_id="c2")
+    await pipeline.remember("The lamp is in the cellar.", "t-3", speaker="Ben")
+    await pipeline.topics.settled()
+    every = (await pipeline.list_page(facets=True, limit=1))["result"]
+    assert every["facets"]["speaker"] == {"Ben": 2, "Ana": 1}
+    assert every["facets"]["type"] == {"episodic": 3}
+    assert sum(every["facets"]["mode"].values()) == 3
+    narrowed = (await pipeline.list_page(facets=True, contains="kent"))["result"]["facets"]
+    assert narrowed["speaker"] == {"Ana": 1, "Ben": 1}
+    assert "facets" not in (await pipeline.list_page(facets=True, limit=1, cursor=every["next"]))["result"]
+
+
 async def test_extracted_items_are_listed_where_the_types_leave_turns_out(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("We decided to deploy to fly.io.", conversation_id="c7")
     await pipeline.topics.settled()

@@ -13,7 +13,7 @@ from tests.builders.memories import made
 TEXTS = Path(__file__).with_name("analysed_texts.txt").read_text().splitlines()
 """Sentences of our conversations: several of each label by form or cue, in five languages."""
 
-VERSION, DIGEST = 11, "849f79ea735733e40f81b56b45c10cffc810752a1307bf3a8d824bf900249fc5"
+VERSION, DIGEST = 12, "849f79ea735733e40f81b56b45c10cffc810752a1307bf3a8d824bf900249fc5"
 """The version that the analysis of these texts belongs to, and its digest."""
 
 ROLES = SentenceLabel.USER | SentenceLabel.ASSISTANT | SentenceLabel.SYSTEM | SentenceLabel.TOOL

@@ -49,7 +49,9 @@ class Conversations:
 
 @pytest.fixture
 def wire() -> FakeWire:
-    return FakeWire()
+    wire = FakeWire()
+    wire.results["list_files"] = {"files": [], "total": 0, "counts": {"pending": 0, "ready": 0, "failed": 0}}
+    return wire
 
 
 @pytest.fixture

@@ -164,6 +164,52 @@ async def test_a_replay_needs_manage(topic: FakeDeadLetterTopic, service: Memory
     assert topic.published == []
 
 
+async def test_an_edited_letter_is_published_with_its_key(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1", "in the mode poetry"))
+    async with pages_over(service) as http:
+        assert "in the mode poetry" in (await http.get(f"{PAGE}/{letter}")).text
+        edited = turn("u1", "mended").decode()
+        done = await http.post(f"{PAGE}/{letter}", data={"do": "edit", "value": edited})
+        again = await http.post(f"{PAGE}/{letter}", data={"do": "edit", "value": edited})
+    assert done.status_code == 303
+    assert again.status_code == 422
+    [record] = topic.published
+    assert record.key == b"u1"
+    assert json.loads(record.value or b"")["content"] == "mended"
+
+
+@pytest.mark.parametrize("value", [turn("u2").decode(), "no JSON", "[]"])
+async def test_an_edit_stays_a_record_of_its_user(
+    topic: FakeDeadLetterTopic, service: MemoryService, value: str
+) -> None:
+    letter = topic.put(b"u1", turn("u1"))
+    async with pages_over(service) as http:
+        refused = await http.post(f"{PAGE}/{letter}", data={"do": "edit", "value": value})
+    assert refused.status_code == 422
+    assert topic.published == []
+
+
+async def test_an_edit_and_a_dismissal_need_manage(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1"))
+    async with pages_over(service, granted(user_id="u1", may=["read", "write"])) as http:
+        page = (await http.get(f"{PAGE}/{letter}")).text
+        edited = await http.post(f"{PAGE}/{letter}", data={"do": "edit", "value": turn("u1").decode()})
+        dismissed = await http.post(f"{PAGE}/{letter}", data={"do": "dismiss"})
+    assert 'value="dismiss"' not in page
+    assert {edited.status_code, dismissed.status_code} <= {403, 422}
+    assert topic.published == []
+
+
+async def test_a_dismissed_letter_is_listed_apart(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1", "dealt with"))
+    async with pages_over(service) as http:
+        await http.post(f"{PAGE}/{letter}", data={"do": "dismiss"})
+        assert "dealt with" not in (await http.get(PAGE)).text
+        assert "dealt with" in (await http.get(f"{PAGE}?dismissed=1")).text
+        await http.post(f"{PAGE}/{letter}", data={"do": "restore"})
+        assert "dealt with" in (await http.get(PAGE)).text
+
+
 def test_only_the_last_letters_are_kept() -> None:
     topic = FakeDeadLetterTopic(limit=2)
     for _ in range(3):

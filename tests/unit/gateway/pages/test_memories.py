@@ -192,3 +192,32 @@ def test_value_of_a_box_is_read_as_its_choice() -> None:
 def test_value_that_is_no_choice_is_refused(value: str) -> None:
     with pytest.raises(Refused):
         chosen(Form({"selected": [value]}), FIELDS)
+
+
+async def test_facets_narrow_the_list(wire: FakeWire) -> None:
+    facets = {"mode": {"journal": 3, "code": 2}, "speaker": {"Ana": 5}, "type": {"episodic": 5}}
+    facets["conversation"] = {"c<1>": 3, "c2": 2}
+    listed = {"items": [listed_memory()], "next": None, "total": 5, "facets": facets}
+    wire.results["list.v1"] = lambda record: listed if record["what"] == "memories" else {"items": [], "next": None}
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get(PAGE + "&order=oldest")).text
+        narrowed = (await http.get(PAGE + "&conversation_id=c2")).text
+    assert "conversation_id=c%3C1%3E" in page
+    assert "mode=code" in page
+    assert "speaker=Ana&amp;" not in page.partition("<table")[0]
+    assert "conversation_id=c%3C1%3E" not in narrowed
+    assert 'aria-sort="ascending"' in page
+
+
+async def test_ticked_memories_are_exported_as_their_turns(wire: FakeWire) -> None:
+    fact = memory_record("m2", "A fact.", origin="extracted")
+    resource = {"uri": "file:x", "media_type": "text/plain", "status": "ready", "parts": 2}
+    said = memory_record("m1", "We moved to Kent.", resources=[resource])
+    wire.results["get_memory"] = lambda record: said if record["arguments"]["memory_id"] == "m1" else fact
+    async with pages_over(MemoryService(wire)) as http:
+        form = {"do": "export", "selected": [choice("m1"), choice("m2")]}
+        exported = await http.post(PAGE, data=form)
+    [turn] = [json.loads(line) for line in exported.text.splitlines()]
+    assert turn["schema"] == "turn.v1"
+    assert turn["content"] == "We moved to Kent."
+    assert turn["resources"] == [{"uri": "file:x", "media_type": "text/plain"}]
