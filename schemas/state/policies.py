@@ -1,6 +1,8 @@
 """Authorization policies: which principals may do what in which scopes."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -118,20 +120,46 @@ GrantsOf = Callable[[str], Iterable[Mapping[str, Any]]]
 """Takes a principal, and returns its grants as the file has them; none for an unknown one."""
 
 
+MAX_ANSWER_S = 1.0
+"""Time of one answer: the event loop waits for it."""
+
+
 class InstalledGrants:
-    """Implements `schemas.state.policies.Grants` over a deployment's function."""
+    """Implements `Grants` over a deployment's function."""
 
     def __init__(self, grants_of: GrantsOf, grant: type[Grant]) -> None:
         self._grants_of = grants_of
         self._grant = grant
+        self._call: Future[tuple[Grant, ...]] = Future()
+        self._call.set_result(())
 
     def of(self, principal: str) -> tuple[Grant, ...]:
-        """Return the grants of a principal. Raises Rejected, `unavailable`, where the function fails."""
+        """Return the grants of a principal.
+
+        Raises Rejected, `unavailable`, where the function fails, takes longer than `MAX_ANSWER_S`, or is still at an
+        earlier question for which it did.
+        """
+        if not self._call.done():
+            raise _no_answer("does not answer")
+        call = self._call = Future()
+        # Not a pool: its threads keep a process from ending.
+        threading.Thread(target=self._ask, args=(principal, call), name="authorizer", daemon=True).start()
         try:
-            return tuple(self._grant.model_validate(dict(grant)) for grant in self._grants_of(principal))
+            return call.result(MAX_ANSWER_S)
+        except TimeoutError as problem:
+            raise _no_answer("has not answered in time") from problem
         except Exception as problem:
-            message = f"the authorizer of the setting AUTHORIZER failed: {type(problem).__name__}"
-            raise Rejected("unavailable", message) from problem
+            raise _no_answer(f"failed: {type(problem).__name__}") from problem
+
+    def _ask(self, principal: str, call: Future[tuple[Grant, ...]]) -> None:
+        try:
+            call.set_result(tuple(self._grant.model_validate(dict(grant)) for grant in self._grants_of(principal)))
+        except BaseException as problem:
+            call.set_exception(problem)
+
+
+def _no_answer(reason: str) -> Rejected:
+    return Rejected("unavailable", f"the authorizer of the setting AUTHORIZER {reason}")
 
 
 def open_grants(file: Path | None, authorizer: str | None, scope: type[Scope]) -> Grants | None:

@@ -18,6 +18,7 @@ from schemas.failures import Poison, Rejected, Unavailable
 from schemas.messages.decoding import MAX_VALUES, count_values, decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
+from streams.backoff import until_available
 from streams.flow.death_counts import DeathCounts
 from streams.flow.publisher import await_all, no_writes
 from streams.flow.requests.channel import Channel, Handler, Replies, ReplyOptions, log_context, rejection_of
@@ -167,12 +168,31 @@ class RequestPipeline:
                     self._meters.moved(record.topic)
                     return await self._replies.publisher.send(relocated)
                 run.note_message(message)
-                message = self._admission.authorised(message, record)
+                message = await self._authorised(message, record)
             if self._channel.is_concurrent(message):
                 return self._run_to_end(message, record, options, run)
             return await self._handle(message, record, options, run)
         except Rejected as error:
             return await self._refuse(record, address, error, run)
+
+    async def _authorised(self, message: Any, record: Record) -> Any:
+        """Return the message as its sender may have it; a turn waits for an authorizer that can't answer."""
+
+        async def attempt() -> Any:
+            try:
+                return self._admission.authorised(message, record)
+            except Rejected as error:
+                if error.code != "unavailable":
+                    raise
+                raise Unavailable(error.message) from error
+
+        try:
+            return self._admission.authorised(message, record)
+        except Rejected as error:
+            # An outage says nothing about this turn: Kafka has accepted it. A request's sender tries again.
+            if error.code != "unavailable" or not self._channel.outlives_deadline:
+                raise
+        return await until_available(attempt, "authorizer", self._meters)
 
     async def _run_to_end(self, message: Any, record: Record, options: ReplyOptions, run: RunNotes) -> None:
         with run.timer:

@@ -1,5 +1,6 @@
 """What says which grants a principal has: a file, or a deployment's own function."""
 
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ import pytest
 
 from schemas.failures import Rejected
 from schemas.scopes import Scope
-from schemas.state.policies import open_grants
+from schemas.state import policies
+from schemas.state.policies import Grant, open_grants
 
 HERE = "tests.unit.schemas.test_authorizers"
 GRANTS: dict[str, list[dict[str, Any]]] = {"ana": [{"user_id": "ana", "may": ["read"]}], "wrong": [{"user": "ana"}]}
@@ -45,6 +47,16 @@ def test_function_that_fails_refuses_the_request() -> None:
     with pytest.raises(Rejected) as refused:
         opened().of("wrong")
     assert refused.value.code == "unavailable"
+
+
+def test_function_that_hangs_is_unavailable_and_others_do_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "MAX_ANSWER_S", 0.05)
+    released = threading.Event()
+    grants = policies.InstalledGrants(lambda _: [{}] * released.wait(60), Grant)
+    for reason in ("has not answered in time", "does not answer"):
+        with pytest.raises(Rejected, match=reason):
+            grants.of("ana")
+    released.set()
 
 
 def test_without_settings_there_are_no_grants() -> None:

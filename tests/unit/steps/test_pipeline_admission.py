@@ -6,12 +6,13 @@ import pytest
 from pydantic import BeforeValidator
 
 from agents.commands.admit import Admit
+from schemas.authorizers import InstalledGrants
 from schemas.messages.commands import Command
 from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import MAX_RESOURCES
-from schemas.state.policies import Policy
+from schemas.state.policies import Grant, Policy
 from streams.adapters.policy_file import PolicyFile
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import MAX_HEADERS, MAX_INLINE_BYTES
@@ -192,3 +193,41 @@ async def test_large_record_is_decoded_outside_of_the_event_loop(chars: int, is_
     fields = {"schema": "command.v1", "command": "do", "scope": {"user_id": "u1"}, "thread": 1, "x": "x" * chars}
     await harness.process(record(fields, topic=channel.topic))
     assert [thread == threading.get_ident() for thread in decoded] == [is_inline]
+
+
+class FailingDirectory:
+    """Grants of a deployment's function that fails for its first calls."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def __call__(self, principal: str) -> list[dict[str, object]]:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError(principal)
+        return [{"user_id": "*"}]
+
+
+def guarded_by(directory: FailingDirectory, channel: Channel) -> RequestHarness:
+    return RequestHarness(channel, Admit(PolicyFile(InstalledGrants(directory, Grant))))
+
+
+@pytest.mark.usefixtures("short_backoff")
+async def test_turn_waits_for_an_authorizer_that_fails() -> None:
+    turns = guarded_by(FailingDirectory(failures=3), TURNS)
+    await turns.process(turns.valid(("principal", b"ana")))
+    assert len(turns.handled) == 1
+    assert not turns.dead_letters
+
+
+async def test_request_is_unavailable_while_the_authorizer_fails() -> None:
+    commands = guarded_by(FailingDirectory(failures=1), COMMANDS)
+    await commands.process(commands.valid(("principal", b"ana")))
+    assert [error["code"] for error in commands.errors] == ["unavailable"]
+
+
+@pytest.mark.usefixtures("short_backoff")
+async def test_turn_that_is_not_granted_does_not_wait() -> None:
+    turns = RequestHarness(TURNS, Admit(PolicyFile(InstalledGrants(lambda _: [], Grant))))
+    await turns.process(turns.valid(("principal", b"ana")))
+    assert [error["code"] for error in turns.errors] == ["not_allowed"]
