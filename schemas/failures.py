@@ -39,7 +39,14 @@ class Unavailable(Exception):
 
 
 class ModelMissing(Exception):
-    """An embedder's model is loading or can't be loaded. Loading is retried; callers don't wait for it."""
+    """An embedder's model is loading or can't be loaded. Loading is retried; callers don't wait for it.
+
+    `code` says why a model could not be fetched; empty otherwise.
+    """
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class RowTooLarge(Rejected):

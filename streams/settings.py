@@ -92,6 +92,19 @@ class Settings(BaseSettings):
     """Presets that modes may name, in addition to `general` and its model of other languages: JSON; none: all. Each is
     downloaded with its first use, up to 1.3 GB, and holds up to 2 GB of memory."""
 
+    embedders_allowed: Literal["presets", "any"] = "presets"
+    """`any`: modes may name every text model of fastembed. It is fetched from its hub in the background, within the
+    limits of `fetch_max_…`."""
+
+    fetch_max_model_mb: int = Field(default=1500, ge=1)
+    """Megabytes of the files of one model that is fetched for a mode."""
+
+    fetch_max_models: int = Field(default=4, ge=1)
+    """Models that are fetched: each in use holds up to twice its size of memory."""
+
+    fetch_max_total_mb: int = Field(default=5000, ge=1)
+    """Megabytes of all fetched models."""
+
     general_embedder: str | None = None
     """The embedder of the mode `general` of users that declare none: a preset, or one of `embedders`. None: that of the
     deployment's record, by default `general`. Where it is set, the record follows."""

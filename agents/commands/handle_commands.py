@@ -85,8 +85,13 @@ class HandleCommands:
         wanted, project = parse_arguments(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
-            message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
+            message = (
+                f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS, nor, where"
+            )
+            message += " EMBEDDERS_ALLOWED is any, a text model of fastembed"
             raise Rejected("invalid_value", message, "arguments.embedder")
+        if embedder.refused:
+            raise Rejected("too_large", embedder.refused, "arguments.embedder")
         if not wanted.for_project:
             command.require_all_projects()
         before, target = self._declared(command), project if wanted.for_project else None
@@ -104,7 +109,9 @@ class HandleCommands:
             after = drop_former(after, mode)
             mode = require_mode(after, wanted.name, target, "arguments.name")
         self._modes.put(command.scope.boundary, after)
-        result = build_mode_view(mode, after, project)
+        # A model of a few minutes' download is there sooner than with the first turn.
+        self._embedders.prepare(wanted.embedder)
+        result = self._view(mode, after, project)
         if is_release:
             return CommandResult(result, _change_mode("release", mode, after, command, result))
         # A project's mode replaces the user's mode of that name there, for existing memories, too.
@@ -119,7 +126,7 @@ class HandleCommands:
         after, mode = rename_mode(before, wanted, command.scope.project_id)
         _require_grant_of(mode, command)
         self._modes.put(command.scope.boundary, after)
-        result = build_mode_view(mode, after, command.scope.project_id)
+        result = self._view(mode, after, command.scope.project_id)
         old = mode.model_copy(update={"name": wanted.name})
         return CommandResult(result, _change_mode("move", old, before, command, result, to=mode.name))
 
@@ -145,11 +152,18 @@ class HandleCommands:
     async def list_modes(self, command: Command, _offset: int) -> CommandResult:
         """List the modes of a scope, its defaults, and the embedders that modes may name."""
         declared, project = self._declared(command), command.scope.project_id
-        modes = [build_mode_view(mode, declared, project) for mode in declared.visible((project,))]
+        modes = [self._view(mode, declared, project) for mode in declared.visible((project,))]
         embedders = [
-            embedder.model_dump(exclude={"query_prefix", "passage_prefix"}) for embedder in self._embedders.available()
+            embedder.model_dump(exclude={"query_prefix", "passage_prefix", "refused"})
+            for embedder in self._embedders.available()
+            if not embedder.refused
         ]
         return CommandResult({"modes": modes, **_defaults(declared, project), "embedders": embedders})
+
+    def _view(self, mode: Mode, declared: ModeDeclarations, project: str) -> ResultBody:
+        """Return the mode as its commands show it: its declaration, and whether its embedder works now."""
+        standing = self._embedders.standing(mode.embedder)
+        return {**build_mode_view(mode, declared, project), "embedder_status": standing.model_dump(exclude_none=True)}
 
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
         """Move one memory or several to another mode; each that was in another one counts as a correction, once."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from modestream_client.results import EmbedderStatus
+
 from schemas.models.language import AnswerT, Chat, ChatAnswer, Heard, ModelAnswer, OnText, Prompt
 from schemas.models.vectors import Encoded
 from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
@@ -30,6 +32,15 @@ class Embedders(Protocol):
 
     def available(self) -> Sequence[EmbedderDescription]:
         """Return every embedder that a mode may name, once each: presets first."""
+
+    def prepare(self, name: str) -> None:
+        """Start to load an embedder's model, after a fetch where its files are missing; repeat a failed attempt.
+
+        A name that `described` does not know changes nothing.
+        """
+
+    def standing(self, name: str) -> EmbedderStatus:
+        """Return whether an embedder's model is loaded, or why not, and how far its fetch is."""
 
     def of(self, mode: Mode) -> Embedder:
         """Return the loaded embedder of a mode, with the mode's prefixes; start loading it if necessary.
@@ -98,6 +109,8 @@ class LanguageModel(Protocol):
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
         """Return per profile `model`, `state` (closed, open, half_open), `calls`, `failures` and `last_error`.
+
+        Further `tokens_in`, `tokens_out`, and `cost_usd` where prices are known.
 
         Shown by `health`; contains no secret.
         """

@@ -129,15 +129,33 @@ class ModeFields(BaseModel, frozen=True):
     private: bool = False
 
 
+class EmbedderStatus(BaseModel, frozen=True):
+    """Whether the model of an embedder can embed now.
+
+    `unloaded`: nothing needs it now, the next turn or question loads it. `loading` has bytes while the model's files
+    are fetched. `failed` has the reason and, after a fetch, a `code`: `not_found`, `not_allowed`, `too_large`,
+    `too_many`, `disk_full`, `not_writable`, `damaged`, `offline` or `unavailable`. It is repeated after a while, and by
+    another declaration.
+    """
+
+    state: Literal["ready", "loading", "failed", "unloaded", "unavailable"]
+    error: str | None = None
+    code: str | None = None
+    fetched_bytes: int | None = None
+    total_bytes: int | None = None
+
+
 class ShownMode(ModeFields, frozen=True):
     """A declared mode; with `is_default`, turns of this project without a mode get it.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
     `former_embedder` is the one whose vectors are kept in addition to those of `embedder`, None without one.
+    `embedder_status` is that of the worker that answers.
     """
 
     is_default: bool = False
     former_embedder: str | None = None
+    embedder_status: EmbedderStatus | None = None
 
 
 class DefaultModes(BaseModel, frozen=True):

@@ -226,7 +226,8 @@ class EmbedderDescription(BaseModel, frozen=True):
     """Properties of an embedder known before its model is loaded. `name` is the one that modes store.
 
     `languages` are those that it reads, empty if unknown; texts are cut to `max_tokens`, None: the tokenizer's own
-    limit; `megabytes` is the size of the model's file, None if unknown.
+    limit; `megabytes` is the size of the model's file, None if unknown. `refused` says why no mode may name it, and is
+    empty otherwise.
     """
 
     name: str
@@ -236,6 +237,7 @@ class EmbedderDescription(BaseModel, frozen=True):
     languages: str = ""
     max_tokens: int | None = None
     megabytes: int | None = None
+    refused: str = ""
 
 
 class ConfiguredEmbedder(BaseModel, frozen=True, extra="forbid"):

@@ -19,6 +19,7 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from schemas.state.policies import open_grants
+from streams.adapters.embedding.catalog.fetching import FetchLimits
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
@@ -60,6 +61,12 @@ def open_embedders(settings: Settings) -> EmbedderRegistry:
         threads=settings.embedding_threads,
         presets=settings.presets,
         idle_s=60 * settings.embedder_idle_minutes,
+        any_model=settings.embedders_allowed == "any",
+        limits=FetchLimits(
+            max_model_bytes=settings.fetch_max_model_mb * 1_000_000,
+            max_models=settings.fetch_max_models,
+            max_total_bytes=settings.fetch_max_total_mb * 1_000_000,
+        ),
     )
 
 

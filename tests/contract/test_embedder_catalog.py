@@ -156,7 +156,7 @@ async def test_unknown_embedder_name_has_no_description_and_no_model(stage: Embe
     assert stage.embedders.described("nobody") is None
     with pytest.raises(ModelMissing, match="'nobody'"):
         stage.embedders.of(mode("nobody"))
-    assert stage.embedders.status()["nobody"]["state"] == "missing"
+    assert stage.embedders.status()["nobody"]["state"] == "failed"
 
 
 async def test_general_loads_at_start(stage: EmbeddersUnderTest) -> None:
@@ -176,7 +176,7 @@ async def test_model_is_loaded_on_first_use_and_announced_once(stage: EmbeddersU
 async def test_missing_model_is_loaded_once_its_files_exist(stage: EmbeddersUnderTest) -> None:
     await stage.ready(GENERAL_MODE)
     waiting = asyncio.create_task(stage.ready(mode("late")))
-    while stage.embedders.status().get("late", {}).get("state") != "missing":
+    while stage.embedders.status().get("late", {}).get("state") != "failed":
         await asyncio.sleep(0.01)
     with pytest.raises(ModelMissing, match="'late'"):
         stage.embedders.of(mode("late"))

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from modestream_client.results import EmbedderStatus
+
 from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Encoded
@@ -76,6 +78,16 @@ class FakeEmbedders:
         """Unload an embedder's model."""
         self._loaded.discard(self._entries[name].name)
 
+    def bring(self, name: str) -> None:
+        """Let an embedder's model load at its next use."""
+        self._present.add(self._entries[name].name)
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Let no mode name an embedder."""
+        self._entries = {
+            key: replace(entry, refused=reason) if entry.name == name else entry for key, entry in self._entries.items()
+        }
+
     def load(self, name: str) -> None:
         """Load an embedder's model and call `on_loaded`."""
         canonical = self._entries[name].name
@@ -93,6 +105,19 @@ class FakeEmbedders:
 
     def available(self) -> Sequence[EmbedderDescription]:
         return tuple({entry.name: entry.description for entry in self._entries.values()}.values())
+
+    def prepare(self, name: str) -> None:
+        """Load a present model."""
+        if (entry := self._entries.get(name)) is not None:
+            self._asked.add(entry.name)
+            self._begin(entry.name)
+
+    def standing(self, name: str) -> EmbedderStatus:
+        """Return the state of one embedder."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.name not in self._asked and entry.name not in self._loaded:
+            return EmbedderStatus(state="unloaded")
+        return EmbedderStatus.model_validate(self._standing(entry.name if entry else name))
 
     def of(self, mode: Mode) -> Embedder:
         """Return the embedder of a mode with its prefixes. Raises ModelMissing if it is not loaded."""
@@ -140,7 +165,7 @@ class FakeEmbedders:
     def _standing(self, name: str) -> dict[str, Any]:
         if name in self._loaded:
             return {"state": "ready", "error": None}
-        return {"state": "missing", "error": f"embedder {name!r} is missing"}
+        return {"state": "failed", "error": f"embedder {name!r} is missing"}
 
 
 def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, CatalogEntry]:

@@ -62,7 +62,8 @@ class FakeLanguageModel:
         self.released.set()
         self._profiles = profiles
         self._up = asyncio.Event()
-        self._counts = {name: {"calls": 0, "failures": 0} for name, _ in profiles.items()}
+        counts = {"calls": 0, "failures": 0, "tokens_in": 0, "tokens_out": 0}
+        self._counts = {name: dict(counts) for name, _ in profiles.items()}
         self._errors: dict[str, str] = {}
         self.become("ok")
 

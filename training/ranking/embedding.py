@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from modestream_client.results import EmbedderStatus
 
 from agents.ports.models import Embedder
 from schemas.models.vectors import Encoded
@@ -86,6 +87,13 @@ class CachedEmbedder(LanguageRoutingEmbedder):
     def available(self) -> Sequence[EmbedderDescription]:
         """Return none: no mode is declared here."""
         return ()
+
+    def prepare(self, name: str) -> None:
+        """Load nothing: the models are there."""
+
+    def standing(self, name: str) -> EmbedderStatus:  # noqa: ARG002 - as above
+        """Return that the models are there."""
+        return EmbedderStatus(state="ready")
 
     def save(self) -> None:
         """Write the cache if it has grown."""

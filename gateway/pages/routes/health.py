@@ -130,7 +130,7 @@ async def troubles_of(pages: Pages, view: View) -> list[Json]:
             "retry_failed",
         )
     for name, embedder in (state.get("embedders") or {}).items():
-        if embedder["state"] == "missing" and embedder.get("error"):
+        if embedder["state"] == "failed":
             add(f"The embedder {name} is missing", "modes")
     models = state.get("language_model")
     for name, model in models.items() if isinstance(models, dict) else ():

@@ -137,7 +137,8 @@ class ModePages:
             counts = {name: int(vectors.get(name) or 0) for name in COUNTS}
             counts["all"] = counts["eligible"] + counts["not_applicable"]
             modes.append({**mode, "counts": {**counts, "error": vectors.get("error")}})
-        working = sum(mode["counts"]["pending"] + mode["counts"]["stale"] for mode in modes)
+        loading = sum((mode.get("embedder_status") or {}).get("state") == "loading" for mode in modes)
+        working = loading + sum(mode["counts"]["pending"] + mode["counts"]["stale"] for mode in modes)
         return {
             "modes": modes,
             "is_working": working > 0,

@@ -7,13 +7,12 @@ exit status is 1.
 import argparse
 import json
 import os
-import select
 import sys
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
+from streams.adapters.ending_with_parent import end_with_parent
 from streams.adapters.export.model_export import export_model
 from streams.adapters.exported_models import E5, EXPORTED_MODELS, Precision
 from streams.adapters.priorities import LOW_PRIORITY
@@ -28,7 +27,7 @@ def main() -> None:
     parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input is closed")
     options = parser.parse_args()
     if options.exit_with_parent:
-        _exit_with_parent()
+        end_with_parent()
     # Beside the first turns and questions; it takes 5 s of a core.
     if options.model == E5.name:
         os.nice(LOW_PRIORITY)
@@ -36,18 +35,6 @@ def main() -> None:
         export_model(options.model, options.folder, options.precision, _print_step)
     except FileNotFoundError as problem:
         sys.exit(str(problem))
-
-
-def _exit_with_parent() -> None:
-    """Start a thread that ends this process when standard input is closed at the other end, however the parent dies."""
-
-    def exit_on_hangup() -> None:
-        stdin = select.poll()
-        stdin.register(0, 0)  # No events asked for: poll reports a hang-up only.
-        stdin.poll()
-        os._exit(0)
-
-    threading.Thread(target=exit_on_hangup, daemon=True).start()
 
 
 def _print_step(step: str) -> None:

@@ -159,7 +159,8 @@ class Endpoint:
         self._deps = deps
         self._breaker = CircuitBreaker(deps.breaker_limits, deps.now, deps.random_number)
         self._slots = asyncio.Semaphore(profile.max_concurrency)
-        self._calls = self._failures = self._answers = 0
+        self._calls = self._failures = self._answers = self._tokens_in = self._tokens_out = 0
+        self._cost_usd: float | None = None
         self._last_error: str | None = None
         meters.watch_breaker(name, lambda: self._breaker.state)
 
@@ -175,12 +176,15 @@ class Endpoint:
         await self._breaker.until_admits()
 
     def status(self) -> dict[str, Any]:
-        """Return the state, and the counts since the start of the process."""
+        """Return the state, and the counts since the start of the process; the cost is None without a known price."""
         return {
             "model": self.profile.model,
             "state": self._breaker.state,
             "calls": self._calls,
             "failures": self._failures,
+            "tokens_in": self._tokens_in,
+            "tokens_out": self._tokens_out,
+            "cost_usd": self._cost_usd,
             "last_error": self._missing_key() or self._last_error,
         }
 
@@ -208,11 +212,15 @@ class Endpoint:
 
         completion = await self._repeat(call, self.profile.timeout_s, lambda: has_begun)
         price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
-        if price_in is None and price_out is None:
-            return completion
-        # The profile's prices replace those that LiteLLM knows.
-        cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
-        return replace(completion, cost_usd=cost)
+        if price_in is not None or price_out is not None:
+            # The profile's prices replace those that LiteLLM knows.
+            cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
+            completion = replace(completion, cost_usd=cost)
+        self._tokens_in += completion.tokens_in
+        self._tokens_out += completion.tokens_out
+        if completion.cost_usd is not None:
+            self._cost_usd = (self._cost_usd or 0.0) + completion.cost_usd
+        return completion
 
     async def transcribe(self, sound: bytes, name: str) -> list[Heard]:
         """Return what is said in a sound, after at most `retries` retries."""

@@ -10,7 +10,7 @@ everything is re-embedded.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -23,6 +23,10 @@ from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.deployment_log import DeploymentLog, agree, readable
 
 log = structlog.get_logger()
+
+
+MIN_RETRY_S = 5.0
+"""Minimum time between two attempts: a user may declare a mode as often as they like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ async def first_files(loaded: Fingerprint) -> Fingerprint:
 class ModelLoader:
     """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed.
 
-    `unloaded`: it was loaded, and is not needed now. `fingerprint` is the agreed one of its vectors, from the first
-    load on.
+    `code` says why its files could not be fetched. `unloaded`: it was loaded, and is not needed now. `fingerprint` is
+    the agreed one of its vectors, from the first load on.
     """
 
     def __init__(
@@ -62,12 +66,20 @@ class ModelLoader:
         backoff: LoadBackoff,
         for_users: Callable[[str], str] = str,
         agree: Agree = first_files,
+        fetch: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`for_users` words the reason of a failure, which users read; the log has the original."""
+        """`for_users` words the reason of a failure, which users read; the log has the original.
+
+        `fetch` brings the model's files, or raises ModelMissing.
+        """
+        self._fetch = fetch
         self._for_users = for_users
         self._agree = agree
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
+        self.code = ""
+        self._again = asyncio.Event()
+        self._began_at = 0.0
         self.unloaded = False
         self._failure = ""
         self.fingerprint: Fingerprint | None = None
@@ -88,6 +100,11 @@ class ModelLoader:
         if self._attempts is None:
             self.unloaded = False
             self._attempts = asyncio.create_task(self._try_until_loaded(on_loaded))
+
+    def retry(self) -> None:
+        """Repeat a failed attempt now, unless the last one began a moment ago."""
+        if self.error is not None and time.monotonic() - self._began_at > MIN_RETRY_S:
+            self._again.set()
 
     async def attempted(self) -> ProcessEmbedder:
         """Return the model after the current attempt. Raises ModelMissing if that, or an earlier one, has failed."""
@@ -116,10 +133,15 @@ class ModelLoader:
                 on_loaded()
                 return
             log.warning("embedder model is missing", embedder=self._name, reason=self._failure, again_in_s=pause)
-            await asyncio.sleep(pause)
+            self._again.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._again.wait(), pause)
 
     async def _try(self) -> bool:
+        self._began_at = time.monotonic()
         try:
+            if self._fetch is not None:
+                await self._fetch()
             process = self._process = self._process or self._start()
             loaded = await process.load()
             self._loaded_first = self._loaded_first or loaded
@@ -130,10 +152,11 @@ class ModelLoader:
         except (ModelMissing, OSError) as problem:
             self._failure = str(problem)
             self.error = self._for_users(self._failure)
+            self.code = problem.code if isinstance(problem, ModelMissing) else ""
             await self._end_process()
             return False
         else:
-            self.loaded, self.error = process, None
+            self.loaded, self.error, self.code = process, None, ""
             return True
         finally:
             self._tried.set()

@@ -144,6 +144,8 @@ class CatalogEntry:
     multilingual: "CatalogEntry | None" = None
     languages: str = ""
     megabytes: int | None = None
+    refused: str = ""
+    is_of_fastembed: bool = False
 
     @property
     def identity(self) -> str:
@@ -163,6 +165,7 @@ class CatalogEntry:
             languages=self.languages if other is None else f"{self.languages}; by {other.name} {other.languages}",
             max_tokens=self.local.max_tokens,
             megabytes=self.megabytes,
+            refused=self.refused,
         )
 
 

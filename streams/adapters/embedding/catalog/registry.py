@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import structlog
+from modestream_client.results import EmbedderStatus
 
 from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
+from streams.adapters.embedding.catalog.fastembed_catalog import fastembed_entries
+from streams.adapters.embedding.catalog.fetching import FetchLimits, ModelFetches
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import (
     LOADING_REASON,
@@ -59,8 +62,11 @@ class EmbedderRegistry:
         threads: int = 0,
         backoff: LoadBackoff | None = None,
         idle_s: float = 0.0,
+        limits: FetchLimits | None = None,
     ) -> None:
         """Start the process of `general`. `entries` has the embedders by all their names.
+
+        `limits` are those of the models of fastembed's catalog, which users choose.
 
         `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. A model is
         unloaded after `idle_s` without a use; 0: never. Workers with the same `directory` share the models' processes.
@@ -73,6 +79,8 @@ class EmbedderRegistry:
         self._entries = entries
         self._threads = threads
         self._backoff = backoff or LoadBackoff()
+        self._limits = limits or FetchLimits()
+        self._fetches = ModelFetches()
         self._models: dict[str, ModelLoader] = {}
         self._loaded_once: dict[str, IdleModel] = {}
         self._caches: dict[str, VectorCache] = {}
@@ -90,14 +98,21 @@ class EmbedderRegistry:
         threads: int = 0,
         presets: Collection[str] | None = None,
         idle_s: float = 0.0,
+        *,
+        any_model: bool = False,
+        limits: FetchLimits | None = None,
     ) -> Self:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
-        `precision` is that of `general`; `presets` names those that modes may use, None for all; for `idle_s` and
-        `directory` see the constructor. Raises ValueError for a configured embedder that would replace `general`.
+        `precision` is that of `general`; `presets` names those that modes may use, None for all. `any_model`: modes may
+        name every text model of fastembed, within `limits`. For the others see the constructor. Raises ValueError for a
+        configured embedder that would replace `general`.
         """
         catalog = build_catalog(models, configured, precision, presets)
-        return cls(catalog, directory, threads, idle_s=idle_s)
+        if any_model:
+            limits = limits or FetchLimits()
+            catalog = fastembed_entries(models, limits, taken=catalog) | catalog
+        return cls(catalog, directory, threads, idle_s=idle_s, limits=limits)
 
     async def start(self) -> None:
         """Start to load `general`, and its model of other languages if that was exported before."""
@@ -114,6 +129,11 @@ class EmbedderRegistry:
 
     def available(self) -> Sequence[EmbedderDescription]:
         return tuple({entry.name: entry.description for entry in self._entries.values()}.values())
+
+    def prepare(self, name: str) -> None:
+        entry = self._entries.get(name)
+        if entry is not None and entry.name not in self._loaded_once:
+            self._begin(entry).retry()
 
     def of(self, mode: Mode) -> Embedder:
         key = (mode.embedder, mode.query_prefix, mode.passage_prefix)
@@ -147,10 +167,21 @@ class EmbedderRegistry:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return the status of each requested embedder: `state` and, unless it is ready, `error`, the reason."""
-        statuses = {name: _status_of(model) for name, model in self._models.items()}
-        unknown = {name: {"state": "missing", "error": _unknown_embedder(name)} for name in self._unknown}
+        """Return the status of each requested embedder: `state` and, unless it is ready, `error`, the reason.
+
+        While its files are fetched it has `fetched_bytes` and `total_bytes`; if that failed, `code`.
+        """
+        statuses = {name: self._status_of(name, model) for name, model in self._models.items()}
+        unknown = {name: {"state": "failed", "error": _unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((statuses | unknown).items()))
+
+    def standing(self, name: str) -> EmbedderStatus:
+        entry = self._entries.get(name)
+        if entry is None:
+            return EmbedderStatus(state="failed", error=_unknown_embedder(name))
+        model = self._models.get(entry.name)
+        status = {"state": "unloaded"} if model is None else self._status_of(entry.name, model)
+        return EmbedderStatus.model_validate(status)
 
     async def close(self) -> None:
         if self._watching is not None:
@@ -190,6 +221,7 @@ class EmbedderRegistry:
             start = partial(
                 ProcessEmbedder.start, entry.local, self._directory, self._threads, export=entry.export, hub=entry.hub
             )
+            limits = self._limits if entry.is_of_fastembed else FetchLimits()
 
             def for_users(reason: str) -> str:
                 # A folder is identified by its setting, not by its path.
@@ -203,6 +235,7 @@ class EmbedderRegistry:
                 self._backoff,
                 for_users,
                 lambda loaded: first_files(loaded) if self.recorded is None else self.recorded.agreed(loaded),
+                partial(self._fetches.fetch, entry.local, entry.hub, limits) if entry.hub else None,
             )
         return self._models[entry.name]
 
@@ -216,6 +249,19 @@ class EmbedderRegistry:
         except Exception:
             log.exception("the callback for a loaded model failed", embedder=name)
 
+    def _status_of(self, name: str, model: ModelLoader) -> dict[str, Any]:
+        if model.loaded is not None:
+            problem = model.loaded.problem
+            return {"state": "unavailable" if problem else "ready", "error": problem}
+        if model.unloaded:
+            return {"state": "unloaded", "error": None}
+        progress = self._fetches.progress(self._entries[name].hub or "")
+        if progress is not None:
+            counts = {"fetched_bytes": progress.bytes, "total_bytes": progress.total}
+            return {"state": "loading", "error": None} | counts
+        code = {"code": model.code} if model.error and model.code else {}
+        return {"state": "failed" if model.error else "loading", "error": model.error} | code
+
     async def _end_idle(self) -> None:
         """Unload unused models, until cancelled."""
         general = self._entries[GENERAL]
@@ -226,15 +272,6 @@ class EmbedderRegistry:
                 if name not in always_loaded and await model.end_if_idle(self._idle_s):
                     self._caches[name].clear()
                     log.info("embedder model is unloaded: nothing has used it", embedder=name)
-
-
-def _status_of(model: ModelLoader) -> dict[str, Any]:
-    if model.loaded is not None:
-        problem = model.loaded.problem
-        return {"state": "unavailable" if problem else "ready", "error": problem}
-    if model.unloaded:
-        return {"state": "unloaded", "error": None}
-    return {"state": "missing" if model.error else "loading", "error": model.error}
 
 
 def _unknown_embedder(name: str) -> str:

@@ -1,15 +1,14 @@
 """A model on the local disk: its description, the arrays learned from its vectors, and its files.
 
-Missing files are exported or downloaded. Guaranteed: a folder that has the files is used as it is; an error says which
-files to put where. The model itself is not loaded here.
+Missing files are exported; others are fetched before (`catalog/fetching.py`). Guaranteed: a folder that has the files
+is used as it is; an error says which files to put where. The model itself is not loaded here.
 """
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,9 @@ from schemas.failures import ModelMissing
 from schemas.models.vectors import Matrix
 from schemas.state.modes import Pooling
 from streams.adapters.exported_models import Precision, is_complete
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+"""Required next to the model; `config.json` and `special_tokens_map.json` are optional."""
 
 LEARNED_MAGIC = b"modestream token projection 1\n"
 """The first line of the file; a new format gets a new number."""
@@ -67,7 +69,8 @@ class LocalModel:
     `max_tokens` can only lower the limit of the folder's tokenizer. The model's first output is either token states,
     which are pooled to one vector, or one vector for a text; then there are no token vectors. `learned` names the file
     of learned arrays next to this module; empty without one. `scores_pairs`: it is a cross-encoder, whose first output
-    is one number for a pair of a question, in place of the prefix, and a text.
+    is one number for a pair of a question, in place of the prefix, and a text. `fastembed_id`: fastembed runs and pools
+    the model of this name; empty: this package does. `companions` are further files without which nothing runs.
     """
 
     name: str
@@ -82,6 +85,8 @@ class LocalModel:
     model_file: str = "model.onnx"
     learned: str = ""
     scores_pairs: bool = False
+    fastembed_id: str = ""
+    companions: tuple[str, ...] = TOKENIZER_FILES
 
     def learned_arrays(self) -> LearnedArrays | None:
         """Return the arrays learned from this model's vectors; None without any."""
@@ -94,14 +99,6 @@ def _learned(name: str) -> LearnedArrays:
 
 
 EXPORT_COMMAND = (sys.executable, "-m", "streams.adapters.export", "--exit-with-parent")
-
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-"""Required next to the model; `config.json` and `special_tokens_map.json` are optional."""
-
-OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
-"""The environment variable by which Hugging Face's client and fastembed forbid downloads."""
-
-TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
 
 
 def ensure_exported(local: LocalModel, precision: Precision) -> None:
@@ -121,51 +118,33 @@ def ensure_exported(local: LocalModel, precision: Precision) -> None:
         raise ModelMissing(f"{local.name} could not be exported: {reason}")
 
 
-def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
-    """Return the model's folder or, if it lacks files, the folder of the download from the repository `hub`.
+def fetched_folder(local: LocalModel, hub: str) -> Path:
+    """Return the folder of the fetched files of a repository: apart from the folder that a person fills."""
+    return local.directory.parent / "fetched" / hub.replace("/", "--")
 
-    A download may take minutes, and 39 s to fail without a network. It is kept next to the model's folder for the next
-    start. Raises FileNotFoundError, which says what is missing and what to do.
+
+def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
+    """Return the folder with the model's files: its own, or that of a fetch from the repository `hub`.
+
+    Raises FileNotFoundError, which says what is missing and what to do.
     """
-    missing = missing_files(local)
-    if not missing:
-        return local.directory
-    if hub is None:
-        raise FileNotFoundError(f"{', '.join(missing)} not found: put the model's files into {local.directory}")
-    try:
-        return download_model(local, hub)
-    except Exception as problem:
-        forbidden = os.environ.get(OFFLINE_VARIABLE, "").strip().upper() in TRUTHY_VALUES
-        reason = f"{OFFLINE_VARIABLE} forbids the download" if forbidden else f"the download failed: {problem}"
-        raise FileNotFoundError(
-            f"{', '.join(missing)} not found, and {reason}: put the files of {hub} into {local.directory},"
-            " or allow the download"
-        ) from problem
+    folders = [local.directory]
+    if hub is not None:
+        # Releases before had downloads in the cache of Hugging Face's client.
+        cache = local.directory.parent / f"models--{hub.replace('/', '--')}"
+        head = cache / "refs" / "main"
+        snapshots = [cache / "snapshots" / head.read_text()] if head.is_file() else []
+        folders += [fetched_folder(local, hub), *snapshots]
+    for folder in folders:
+        if not missing_files(replace(local, directory=folder)):
+            return folder
+    missing = ", ".join(missing_files(local))
+    raise FileNotFoundError(f"{missing} not found: put the model's files into {local.directory}")
 
 
 def missing_files(local: LocalModel) -> list[str]:
     """Return the names of the files that the model's folder lacks."""
-    return [name for name in (local.model_file, *TOKENIZER_FILES) if not (local.directory / name).is_file()]
-
-
-def download_model(local: LocalModel, hub: str) -> Path:
-    """Return the folder of fastembed's download; block for it if it is missing. Raises ValueError on failure."""
-    # Imported here: a process with local files does not need them.
-    from fastembed.common.model_description import DenseModelDescription, ModelSource  # noqa: PLC0415
-    from fastembed.text.onnx_embedding import OnnxTextEmbedding  # noqa: PLC0415
-
-    described = DenseModelDescription(
-        model=hub,
-        sources=ModelSource(hf=hub),
-        model_file=local.model_file,
-        description="",
-        license="",
-        size_in_GB=0.0,
-        dim=local.dim,
-    )
-    cache = local.directory.parent
-    cache.mkdir(parents=True, exist_ok=True)
-    return OnnxTextEmbedding.download_model(described, str(cache))
+    return [name for name in (local.model_file, *local.companions) if not (local.directory / name).is_file()]
 
 
 TOKENIZING_FILES = ("tokenizer.json", "special_tokens_map.json")

@@ -2,7 +2,7 @@
 
 Requests come in on the connections of workers, responses leave on them, each as soon as it is done; logs go to standard
 error. The first frame has the fingerprint of the loaded model, or why it could not be loaded. The process ends when no
-worker is connected, however they die, even in the middle of a download.
+worker is connected, however they die, even while it loads.
 """
 
 import json

@@ -157,8 +157,8 @@ class HangLimits:
     """Seconds of a query in all; then the question is answered by words."""
     load_s: float = 300.0
     """Seconds of loading a model with local files; the largest preset takes 10 s."""
-    download_s: float = 1800.0
-    """Seconds of loading with a download or an export: 1.3 GB at 0.7 MB a second."""
+    export_s: float = 1800.0
+    """Seconds of loading with an export, on a machine that is busy with other things."""
 
 
 class EmbedderChild:

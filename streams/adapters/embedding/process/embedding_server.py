@@ -1,4 +1,4 @@
-"""Answer the requests of one connection with a model; the model is loaded, exported or downloaded here.
+"""Answer the requests of one connection with a model; the model is loaded, and exported where it has to be, here.
 
 A query is answered at once. A passage's tokens are cut when it is read; it has its own run, and its vectors are made in
 a batch with others: a run of the model evicts the processor's caches, so the work before and after it takes half as
@@ -17,6 +17,7 @@ from time import thread_time
 from typing import Any, BinaryIO
 
 from schemas.failures import ModelMissing
+from streams.adapters.embedding.inference.catalog_model import CatalogModel
 from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
@@ -39,7 +40,7 @@ for their runs."""
 MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a socket in one piece."""
 
-LoadedModel = FastembedModel | CrossEncoderModel
+LoadedModel = FastembedModel | CatalogModel | CrossEncoderModel
 """The model for passages: an embedder, or a cross-encoder, for which the prefix is the question."""
 
 NotePassage = Callable[[bytes], AbstractContextManager[None]]
@@ -133,12 +134,14 @@ class PassageAnswers:
 
 
 def load_model(options: dict[str, Any]) -> LoadedModel:
-    """Export or download the model where the options say so, and load it. Raises ModelMissing."""
+    """Export the model where the options say so, and load it. Raises ModelMissing."""
     try:
         local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
         if options["export"]:
             ensure_exported(local, options["export"])
         local = replace(local, directory=ensure_model_folder(local, options["hub"]))
+        if local.fastembed_id:
+            return CatalogModel.load(local)
         return CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)

@@ -48,9 +48,9 @@ class ProcessEmbedder:
         *,
         threads: int = 2,
         limits: HangLimits | None = None,
-        downloads: bool = False,
+        exports: bool = False,
     ) -> None:
-        """Start the child; `load` and `fingerprint` wait for its model, longer if it `downloads`.
+        """Start the child; `load` and `fingerprint` wait for its model, longer if it `exports`.
 
         A process of the same command that another worker has started in the `directory` is used instead.
         """
@@ -60,7 +60,7 @@ class ProcessEmbedder:
         self._passage_prefix = passage_prefix
         self._passages_in_pipe = PASSAGES_IN_PIPE_PER_THREAD * threads
         self._limits = limits or HangLimits()
-        self._load_s = self._limits.download_s if downloads else self._limits.load_s
+        self._load_s = self._limits.export_s if exports else self._limits.load_s
         self._deaths = TextDeaths()
         self._is_closed = False
         self._silent_since: int | None = None
@@ -86,8 +86,8 @@ class ProcessEmbedder:
         """Start with a model, or connect to its process in the directory of such processes.
 
         0 threads means one for each core that this process may use.
-        `export` is the precision to export the model in if it is missing; `hub` names the repository to download it
-        from if its folder lacks files.
+        `export` is the precision to export the model in if it is missing; `hub` names the repository whose fetched
+        files are used if its folder lacks files.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
@@ -101,7 +101,7 @@ class ProcessEmbedder:
             local.passage_prefix,
             threads=threads,
             limits=limits,
-            downloads=bool((export or hub) and missing_files(local)),
+            exports=bool(export and missing_files(local)),
         )
 
     @property

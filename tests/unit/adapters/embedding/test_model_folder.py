@@ -11,11 +11,6 @@ from tests.builders.tiny_models import write_tiny_model
 HUB = "some/where"
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 def local(folder: Path, **changes: str) -> LocalModel:
     return LocalModel("tiny", folder, 8, "fp32", **changes)  # type: ignore[arg-type]
 
@@ -34,7 +29,7 @@ def test_complete_folder_is_used_before_a_download(tmp_path: Path) -> None:
     assert ensure_model_folder(local(folder), HUB) == folder
 
 
-def test_cached_download_is_used_offline(tmp_path: Path) -> None:
+def test_download_of_an_earlier_release_is_used(tmp_path: Path) -> None:
     kept = downloaded_before(tmp_path)
     folder = ensure_model_folder(local(tmp_path / "tiny"), HUB)
     assert folder.resolve() == kept.resolve()
@@ -58,9 +53,6 @@ def test_model_file_may_be_in_a_subfolder(tmp_path: Path) -> None:
     assert ensure_model_folder(local(folder, model_file="onnx/model.onnx"), None) == folder
 
 
-def test_forbidden_download_is_reported_with_instructions(tmp_path: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"model.onnx.* not found, and HF_HUB_OFFLINE forbids the download: put .* some/where into .*/tiny",
-    ):
-        ensure_model_folder(local(tmp_path / "tiny"), HUB)
+def test_files_of_a_fetch_are_used(tmp_path: Path) -> None:
+    fetched = write_tiny_model(tmp_path / "fetched" / "some--where", 8)
+    assert ensure_model_folder(local(tmp_path / "tiny"), HUB) == fetched

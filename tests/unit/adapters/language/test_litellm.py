@@ -109,6 +109,16 @@ async def test_tokens_and_cost_are_counted_by_profile(rig: LanguageModelHarness)
     assert rig.number("seconds_count") == 1
 
 
+async def test_status_has_the_tokens_and_the_cost_since_the_start(rig: LanguageModelHarness) -> None:
+    models = rig.models(input_cost_per_token=0.5, output_cost_per_token=0.25)
+    for _ in range(2):
+        await ask(models)
+    status = models.status()["default"]
+    assert status["tokens_in"] == 22
+    assert status["tokens_out"] == 14
+    assert status["cost_usd"] == 14.5
+
+
 async def test_a_model_that_litellm_knows_has_its_price(rig: LanguageModelHarness) -> None:
     cost = (await ask(rig.models(model="openai/gpt-4o-mini"))).cost_usd
     assert cost is not None

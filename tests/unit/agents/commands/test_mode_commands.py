@@ -34,6 +34,29 @@ async def test_preset_is_an_embedder_and_no_mode(harness: CommandsHarness) -> No
     assert [mode["name"] for mode in (await harness("list_modes"))["modes"]] == ["diary", GENERAL]
 
 
+async def test_mode_says_why_its_embedder_does_not_work(harness: CommandsHarness) -> None:
+    harness.embedders.missing("tiny48")
+    declared = await harness("declare_mode", name="notes", embedder="tiny48")
+    assert declared["embedder_status"] == {"state": "failed", "error": "embedder 'tiny48' is missing"}
+
+
+async def test_declaration_loads_the_model(harness: CommandsHarness) -> None:
+    harness.embedders.missing("tiny48")
+    harness.embedders.bring("tiny48")
+    await harness("declare_mode", name="notes", embedder="tiny48")
+    [listed, _] = (await harness("list_modes"))["modes"]
+    assert listed["embedder_status"] == {"state": "ready"}
+
+
+async def test_model_that_is_too_large_is_refused_by_its_limit(harness: CommandsHarness) -> None:
+    harness.embedders.refuse("journal", "journal has 210 MB, more than 100 MB (FETCH_MAX_MODEL_MB)")
+    assert await harness.rejection("declare_mode", name="notes", embedder="journal") == (
+        "too_large",
+        "arguments.embedder",
+    )
+    assert "journal" not in [embedder["name"] for embedder in (await harness("list_modes"))["embedders"]]
+
+
 async def test_project_mode_is_visible_only_there(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", for_project=True)
     names = {

@@ -38,8 +38,23 @@ HEALTH: dict[str, Any] = {
     "telemetry": {"modes_in_use": 2, "corrections": 1, "user": {"questions": 40, "cross_mode_questions": 30}},
     "lag": {"memory.turns": 12},
     "vector_index": "ready",
-    "embedders": {"general": {"state": "ready", "error": None}},
-    "language_model": {"main": {"model": "m", "state": "open", "calls": 4, "failures": 3, "last_error": "<i>no</i>"}},
+    "embedders": {
+        "general": {"state": "ready", "error": None},
+        "BAAI/small": {"state": "loading", "error": None, "fetched_bytes": 12_000_000, "total_bytes": 67_000_000},
+        "BAAI/large": {"state": "failed", "error": "make room on the disk", "code": "disk_full"},
+    },
+    "language_model": {
+        "main": {
+            "model": "m",
+            "state": "open",
+            "calls": 4,
+            "failures": 3,
+            "tokens_in": 1200,
+            "tokens_out": 34,
+            "cost_usd": 0.5,
+            "last_error": "<i>no</i>",
+        }
+    },
 }
 
 
@@ -68,6 +83,8 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
     async with pages_over(service) as http:
         page = (await http.get("/admin/health?user=u1")).text
     for part in ("turns 12", "paused after failures", "backfill</strong> of code runs: 1 of 3", "created 4", "75.0 %"):
+        assert part in page, part
+    for part in ("12 of 67 MB fetched", "failed: disk full", "make room on the disk", "1,234 tokens for US$ 0.50"):
         assert part in page, part
     assert "&lt;i&gt;no" in page
     assert "<b>code" not in page

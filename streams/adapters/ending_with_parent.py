@@ -1,0 +1,17 @@
+"""Processes that end when the one that started them has ended, however it died."""
+
+import os
+import select
+import threading
+
+
+def end_with_parent() -> None:
+    """Start a thread that ends this process when its standard input is closed at the other end."""
+
+    def exit_on_hangup() -> None:
+        stdin = select.poll()
+        stdin.register(0, 0)  # No events asked for: poll reports a hang-up only.
+        stdin.poll()
+        os._exit(0)
+
+    threading.Thread(target=exit_on_hangup, daemon=True).start()
