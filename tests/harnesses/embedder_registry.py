@@ -47,7 +47,7 @@ async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
 
 
 async def until_state(registry: EmbedderRegistry, name: str, state: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while registry.status()[name]["state"] != state:
             await asyncio.sleep(0.01)
 

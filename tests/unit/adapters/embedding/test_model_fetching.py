@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.harnesses.embedder_registry import ready, until_state
 SMALL = "BAAI/bge-small-en-v1.5"
 ON_HUB = "Qdrant/bge-small-en-v1.5-onnx-Q"
 SMALL_MODE = Mode(name="notes", embedder=SMALL, embedding_dim=384)
+UNLIMITED = FetchLimits()
 STATIC, STATIC_DIM = "minishlab/potion-base-8M", 256
 
 Status = dict[str, Any]
@@ -71,12 +73,21 @@ class Worker:
         return sorted(path.name for path in self.fetched.rglob("*") if path.is_file() and path.suffix != ".lock")
 
 
+@asynccontextmanager
+async def working(folder: Path, limits: FetchLimits = UNLIMITED) -> AsyncIterator[Worker]:
+    """Yield a worker, and stop it."""
+    made = Worker(folder, limits)
+    try:
+        yield made
+    finally:
+        await made.registry.close()
+
+
 @pytest.fixture
 async def worker(hub: ModelHub, tmp_path: Path) -> AsyncIterator[Worker]:
-    del hub
-    made = Worker(tmp_path, FetchLimits())
-    yield made
-    await made.registry.close()
+    assert hub.address
+    async with working(tmp_path) as made:
+        yield made
 
 
 async def test_declared_model_is_fetched_and_gives_the_vectors_of_fastembed(worker: Worker, hub: ModelHub) -> None:
@@ -92,9 +103,8 @@ async def test_fetched_model_is_used_without_the_hub(worker: Worker, hub: ModelH
     await until_state(worker.registry, SMALL, "ready")
     await worker.registry.close()
     hub.requests.clear()
-    later = Worker(tmp_path, FetchLimits())
-    await ready(later.registry, SMALL_MODE)
-    await later.registry.close()
+    async with working(tmp_path) as later:
+        await ready(later.registry, SMALL_MODE)
     assert not hub.requests
 
 
@@ -186,10 +196,9 @@ async def test_kill_in_the_middle_leaves_nothing_half_and_the_next_fetch_goes_on
     assert not (worker.fetched / "Qdrant--bge-small-en-v1.5-onnx-Q").exists()
     hub.stop_after = None
     hub.requests.clear()
-    later = Worker(tmp_path, FetchLimits())
-    later.registry.prepare(SMALL)
-    await until_state(later.registry, SMALL, "ready")
-    await later.registry.close()
+    async with working(tmp_path) as later:
+        later.registry.prepare(SMALL)
+        await until_state(later.registry, SMALL, "ready")
     assert any("bytes=" in request and "model_optimized" in request for request in hub.requests)
 
 
@@ -211,12 +220,11 @@ async def test_fetch_ends_with_its_worker(hub: ModelHub, tmp_path: Path) -> None
 
 
 async def test_two_workers_fetch_a_model_once(worker: Worker, hub: ModelHub, tmp_path: Path) -> None:
-    other = Worker(tmp_path, FetchLimits())
-    for each in (worker, other):
-        each.registry.prepare(SMALL)
-    for each in (worker, other):
-        await until_state(each.registry, SMALL, "ready")
-    await other.registry.close()
+    async with working(tmp_path) as other:
+        for each in (worker, other):
+            each.registry.prepare(SMALL)
+        for each in (worker, other):
+            await until_state(each.registry, SMALL, "ready")
     assert sum(request.startswith("GET") and "model_optimized" in request for request in hub.requests) == 1
 
 
@@ -228,12 +236,11 @@ LIMITS = {
 
 @pytest.mark.parametrize("code", LIMITS)
 async def test_refused_size_and_number_say_what_to_do(hub: ModelHub, tmp_path: Path, code: str) -> None:
-    del hub
+    assert hub.address
     limits, sentence = LIMITS[code]
     write_tiny_model(tmp_path / "models" / "fetched" / "other", 8)
-    limited = Worker(tmp_path, limits)
-    failed = await limited.failed()
-    await limited.registry.close()
+    async with working(tmp_path, limits) as limited:
+        failed = await limited.failed()
     assert failed["code"] == code
     assert re.search(sentence, failed["error"])
 
@@ -241,10 +248,9 @@ async def test_refused_size_and_number_say_what_to_do(hub: ModelHub, tmp_path: P
 async def test_disk_of_all_fetched_models_is_limited(hub: ModelHub, tmp_path: Path) -> None:
     other = write_tiny_model(tmp_path / "models" / "fetched" / "other", 8)
     present = sum(path.stat().st_size for path in other.iterdir())
-    del hub
-    limited = Worker(tmp_path, FetchLimits(max_total_bytes=present + 1000))
-    failed = await limited.failed()
-    await limited.registry.close()
+    assert hub.address
+    async with working(tmp_path, FetchLimits(max_total_bytes=present + 1000)) as limited:
+        failed = await limited.failed()
     assert "FETCH_MAX_TOTAL_MB" in failed["error"]
 
 
