@@ -6,7 +6,6 @@ embedded. Leaves: the shortest, the median and the 95th percentile of each in ms
 
 import argparse
 import asyncio
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -113,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

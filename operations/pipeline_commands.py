@@ -81,7 +81,7 @@ def _is_guarded(options: argparse.Namespace) -> bool:
 
 async def _guard(options: argparse.Namespace, arguments: dict[str, Any], settings: Settings) -> str | None:
     """Return why the change is refused; otherwise note in its arguments which revision was evaluated."""
-    other = {name: arguments[name] for name in ("edits", "revision") if name in arguments}
+    other: dict[str, Any] = {name: arguments[name] for name in ("edits", "revision") if name in arguments}
     users = frozenset(options.guard) if options.guard else None
     asked = EvaluateOptions(users, options.guard_sample, principal=options.principal, arguments=other)
     evaluation = await evaluate_users(asked, await deployment_at(settings))

@@ -225,7 +225,8 @@ class HandleCommands:
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
         """Start a job, over the scope alone or over all projects."""
-        arguments = {"refresh": RunRefresh, "evaluate": RunEvaluation}.get(command.command, RunJob)
+        models: dict[str, type[RunJob]] = {"refresh": RunRefresh, "evaluate": RunEvaluation}
+        arguments = models.get(command.command, RunJob)
         wanted, declared = parse_arguments(arguments, command), self._declared(command)
         if wanted.all_projects:
             command.require_all_projects()

@@ -94,7 +94,7 @@ async def _take(pages: Pages, request: Request) -> Response:
             raise Refused("invalid_value", "choose a file", "file")
         sent = {name: value for name, value in form.multi_items() if isinstance(value, str) and value.strip()}
         conversation = sent.get("conversation_id", "").strip() or "files"
-        fields = {name: sent[name] for name in ("mode", "content") if name in sent}
+        fields: dict[str, str] = {name: sent[name] for name in ("mode", "content") if name in sent}
         scope = {PROJECT: sent.get("project_id") or view.project or "default"}
         upload = await upload_of(file, files, scope, {"conversation_id": conversation, **fields})
         stored = await files.add(view.call(UPLOAD_WAIT_S), upload)

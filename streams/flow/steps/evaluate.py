@@ -111,7 +111,7 @@ class EvaluateRevisions:
         """Return what one revision finds, and True if it was by words alone. Raises Unavailable."""
         retrieve, assemble = side
         scope = self.selector.model_validate(dict(question.scope))
-        asked = {"scope": scope, "query": question.text, "mode": question.mode, "as_of": question.asked_at}
+        asked: dict[str, Any] = {"scope": scope, "query": question.text, "mode": question.mode, "as_of": question.asked_at}
         try:
             request, _ = await retrieve.receive(RetrieveRequest(**asked, top_k=TOP_K))
             found, warnings = await retrieve.answer(request)

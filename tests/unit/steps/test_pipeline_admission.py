@@ -6,13 +6,12 @@ import pytest
 from pydantic import BeforeValidator
 
 from agents.commands.admit import Admit
-from schemas.authorizers import InstalledGrants
 from schemas.messages.commands import Command
 from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import MAX_RESOURCES
-from schemas.state.policies import Grant, Policy
+from schemas.state.policies import Grant, InstalledGrants, Policy
 from streams.adapters.policy_file import PolicyFile
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import MAX_HEADERS, MAX_INLINE_BYTES
