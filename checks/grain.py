@@ -63,10 +63,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 95_400, "modules": 582, "functions/100": 11.6, "imports %": 7.8, COMMENTS: 0.85, "used once": 930,
-        "small": 20, "one": 0,
+        "lines": 98_300, "modules": 510, "functions/100": 11.3, "imports %": 7.5, COMMENTS: 1.15, "used once": 886,
+        "small": 4, "one": 0,
     },
-    "tests": {"lines": 90_100, "one": 165, "tuple asserts": 4},
+    "tests": {"lines": 92_900, "one": 0, "tuple asserts": 0},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

@@ -72,7 +72,7 @@ KEEP_ALIVE_S = 75
 
 
 class KeptFiles(NamedTuple):
-    """Where the bytes of files are, how many one has at most, and who draws pages: the command line knows them."""
+    """Where the bytes of files are, how many one has at most, and what draws pages: the command line knows them."""
 
     store: FileStore | None
     max_bytes: int

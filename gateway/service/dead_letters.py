@@ -228,7 +228,7 @@ class DeadLetterList:
         return position in self._replayed
 
     def dismiss(self, position: LetterPosition, *, dismissed: bool) -> None:
-        """Note that somebody has dealt with a letter, or take that back."""
+        """Mark a letter as dealt with, or take that back."""
         (self._dismissed.add if dismissed else self._dismissed.discard)(position)
 
     def is_dismissed(self, position: LetterPosition) -> bool:

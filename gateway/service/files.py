@@ -41,7 +41,7 @@ MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 OCTETS = "application/octet-stream"
 
 MAX_PICTURE_BYTES = 16 * 1024 * 1024
-"""Bytes of drawn pages in memory, the last that were looked at: some 200 pages."""
+"""Bytes of drawn pages in memory, the last that were looked at: about 200 pages."""
 
 UNDECIDED = ("timeout", "unavailable", "internal")
 """Codes after which the turn of an upload may be stored all the same."""
