@@ -57,7 +57,8 @@ class Evaluation:
             Outcome.model_validate(outcome) for answer in self.answers.values() for outcome in answer["outcomes"]
         ]
         first = next(iter(self.answers.values()), {})
-        named: dict[str, Any] = {name: first[name] for name in ("revision", "other", "by", "budget_tokens") if name in first}
+        fields: tuple[str, ...] = ("revision", "other", "by", "budget_tokens")
+        named = {name: first[name] for name in fields if name in first}
         degraded = sum(answer["degraded"] for answer in self.answers.values())
         return {"users": len(self.answers), **named, "degraded": degraded, **report(outcomes)}
 

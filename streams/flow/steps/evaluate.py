@@ -110,8 +110,12 @@ class EvaluateRevisions:
     async def ask(self, question: Question, side: tuple[Retrieve, Assemble], budget_tokens: int) -> tuple[Shares, bool]:
         """Return what one revision finds, and True if it was by words alone. Raises Unavailable."""
         retrieve, assemble = side
-        scope = self.selector.model_validate(dict(question.scope))
-        asked: dict[str, Any] = {"scope": scope, "query": question.text, "mode": question.mode, "as_of": question.asked_at}
+        asked: dict[str, Any] = {
+            "scope": self.selector.model_validate(dict(question.scope)),
+            "query": question.text,
+            "mode": question.mode,
+            "as_of": question.asked_at,
+        }
         try:
             request, _ = await retrieve.receive(RetrieveRequest(**asked, top_k=TOP_K))
             found, warnings = await retrieve.answer(request)
