@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from modestream_client import MemoryClient, MemoryServiceError
-from modestream_client.hits import Hit
+from modestream_client.hits import Hit, ListedMemory, MemoryFields
 from modestream_client.vocabulary import Moment
 from pydantic import BaseModel, ValidationError
 
@@ -22,6 +22,7 @@ from agents.rules.memory.versions import normalise_text
 from operations.change_model import ChangeModel, ModelChange
 from operations.deployment import Progress, client_of, deployment_at, run_command
 from operations.fork import FORKED_FROM, Branch, records_of
+from operations.questions import logged_turns, make_questions
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import derive_memory_id
 from streams.adapters.kafka.logs import open_reader
@@ -31,7 +32,7 @@ TOP_K = 10
 """Hits of a question that are compared."""
 
 MAX_QUESTIONS = 50
-"""Turns that are asked as questions where no file has any: the newest of the fork."""
+"""Turns of the fork that are asked as questions where no file has any."""
 
 MAX_QUESTION_CHARS = 500
 """Characters of such a question."""
@@ -81,7 +82,7 @@ class Found:
     text: str
 
     @classmethod
-    def of(cls, hit: Hit, user: Branch) -> "Found":
+    def of(cls, hit: MemoryFields, user: Branch) -> "Found":
         """Return a hit of the user or of its fork: a turn has the id of the user's memory, others their text."""
         if hit.turn_id is None or hit.conversation_id is None:
             return cls(f"{hit.type} {normalise_text(hit.text)}", frozenset({str(hit.memory_id)}), hit.text)
@@ -149,7 +150,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """The user, its fork, and a file of questions; None: the fork's newest turns are asked."""
+    """The user, its fork, and a file of questions; None: turns of the fork are asked."""
 
     user: str
     fork: str
@@ -168,7 +169,7 @@ async def compare(options: CompareOptions, settings: Settings) -> int:
     async with client_of(settings, options.principal) as client:
         for branch in (user, fork):
             await wait_embedded(client, branch)
-        questions = await newest_questions(client, fork) if asked is None else asked
+        questions = questions_in(await fork.memories(client), user) if asked is None else asked
         if not questions:
             raise ValueError("there are no questions to ask")
         compared = []
@@ -197,18 +198,27 @@ async def _asked(client: MemoryClient, branch: Branch, question: Question) -> Se
     return answer.hits
 
 
-async def newest_questions(client: MemoryClient, fork: Branch) -> list[Question]:
-    """Return the newest turns of people as questions, each asked just before it was said, in its project and mode."""
-    turns = [memory for memory in await fork.memories(client) if memory.role == "user" and memory.turn_id is not None]
-    newest = sorted(turns, key=lambda turn: turn.accepted_at)[-MAX_QUESTIONS:]
+def questions_in(memories: Sequence[ListedMemory], user: Branch) -> list[Question]:
+    """Return at most `MAX_QUESTIONS` of a fork: turns that come back to old ones, then the newest turns of people.
+
+    Evidence are ids of the user's memories. Each is asked just before its turn was accepted, in its project and mode.
+    """
+    turns = {memory.memory_id: memory for memory in memories if memory.turn_id is not None}
+    made = make_questions(logged_turns(memory.model_dump() for memory in turns.values()))[-MAX_QUESTIONS:]
+    ids = {memory_id: Found.of(memory, user).key for memory_id, memory in turns.items()}
+    evidence = {each.memory_id: (each.text, tuple(ids[memory_id] for memory_id in each.evidence)) for each in made}
+    newest = sorted(turns.values(), key=lambda turn: turn.accepted_at, reverse=True)
+    others = [turn.memory_id for turn in newest if turn.role == "user" and turn.memory_id not in evidence]
     return [
         Question(
-            question=turn.text[:MAX_QUESTION_CHARS],
-            mode=turn.mode,
-            asked_at=datetime.fromisoformat(turn.accepted_at) - timedelta(milliseconds=1),
-            project_id=turn.scope.get(PROJECT_FIELD, ANY_VALUE),
+            question=text[:MAX_QUESTION_CHARS],
+            mode=turns[memory_id].mode,
+            asked_at=datetime.fromisoformat(turns[memory_id].accepted_at) - timedelta(milliseconds=1),
+            project_id=turns[memory_id].scope.get(PROJECT_FIELD, ANY_VALUE),
+            evidence=named,
         )
-        for turn in newest
+        for memory_id in [*evidence, *others][:MAX_QUESTIONS]
+        for text, named in [evidence.get(memory_id, (turns[memory_id].text, ()))]
     ]
 
 

@@ -2,10 +2,21 @@ import json
 from pathlib import Path
 
 import pytest
-from modestream_client.hits import Hit
+from modestream_client.hits import Hit, ListedMemory
 
 from operations.fork import Branch
-from operations.trial import Compared, CompareOptions, Found, Mean, Question, is_worse, lines_of, read_questions
+from operations.trial import (
+    MAX_QUESTIONS,
+    Compared,
+    CompareOptions,
+    Found,
+    Mean,
+    Question,
+    is_worse,
+    lines_of,
+    questions_in,
+    read_questions,
+)
 from schemas.state.memories import derive_memory_id
 from streams.settings import Settings
 
@@ -114,3 +125,38 @@ def test_broken_line_is_named(tmp_path: Path) -> None:
     file.write_text('{"question": "where?"}\n{"query": "where?"}\n')
     with pytest.raises(ValueError, match="line 2"):
         read_questions(file)
+
+
+TURNS = [
+    "My sister Clara keeps her violin at the workshop of Madame Pichon.",
+    *(f"Note {number}: nothing happened." for number in range(60)),
+    "Do you know when Madame Pichon opens her shop on Saturdays?",
+]
+
+
+def listed(number: int) -> ListedMemory:
+    fields = hit("ana-trial", f"t-{number}", TURNS[number]).model_dump(by_alias=True)
+    accepted_at = f"2026-01-01T{number // 60:02}:{number % 60:02}:00Z"
+    return ListedMemory.model_validate(
+        {**fields, "accepted_at": accepted_at, "importance": None, "superseded_by": None}
+    )
+
+
+QUESTIONS = questions_in([listed(number) for number in range(len(TURNS))], ANA)
+
+
+def test_a_turn_that_comes_back_to_an_old_one_is_asked_first() -> None:
+    assert QUESTIONS[0].question == TURNS[-1]
+
+
+def test_its_evidence_is_the_memory_of_the_user() -> None:
+    scope = {"user_id": "ana", "project_id": "p"}
+    assert QUESTIONS[0].evidence == (derive_memory_id(scope, "c", "t-0"),)
+
+
+def test_the_newest_turns_are_asked_too() -> None:
+    assert QUESTIONS[1].question == TURNS[-2]
+
+
+def test_no_turn_is_asked_twice() -> None:
+    assert len({question.question for question in QUESTIONS}) == MAX_QUESTIONS
