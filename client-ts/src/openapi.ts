@@ -455,7 +455,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List files with their status, newest first */
+        get: operations["list_files"];
         put?: never;
         /** Remember a file: it becomes a turn, and what it says is found once it is read */
         post: operations["upload_file"];
@@ -579,6 +580,23 @@ export interface paths {
         put?: never;
         /** Run compare_embedders over the user's vectors */
         post: operations["run_compare_embedders"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user_id}/jobs/evaluate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Measure recall on questions made from the user's own log, by one or two revisions of the pipelines */
+        post: operations["run_evaluate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -738,6 +756,23 @@ export interface paths {
         head?: never;
         /** Move a memory, edit its text, correct its interaction mode, or filter it */
         patch: operations["change_memory"];
+        trace?: never;
+    };
+    "/v1/users/{user_id}/memories/{memory_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text of a turn's file, part by part */
+        get: operations["get_file_parts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/users/{user_id}/mode-suggestions": {
@@ -1708,6 +1743,42 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * EmbedderStatus
+         * @description Whether the model of an embedder can embed now.
+         *
+         *     `unloaded`: nothing needs it now, the next turn or question loads it. `loading` has bytes while the model's files
+         *     are fetched. `failed` has the reason and, after a fetch, a `code`: `not_found`, `not_allowed`, `too_large`,
+         *     `too_many`, `disk_full`, `not_writable`, `damaged`, `offline` or `unavailable`. It is repeated after a while, and by
+         *     another declaration.
+         */
+        EmbedderStatus: {
+            /**
+             * Code
+             * @default null
+             */
+            code?: string | null;
+            /**
+             * Error
+             * @default null
+             */
+            error?: string | null;
+            /**
+             * Fetched Bytes
+             * @default null
+             */
+            fetched_bytes?: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "ready" | "loading" | "failed" | "unloaded" | "unavailable";
+            /**
+             * Total Bytes
+             * @default null
+             */
+            total_bytes?: number | null;
+        };
+        /**
          * EmbeddingCounts
          * @description Memories by the state of their vectors; `not_applicable`, of unsearchable ones, is left out if 0.
          */
@@ -1737,6 +1808,68 @@ export interface components {
              * @default 0
              */
             stale?: number;
+        };
+        /**
+         * EvaluationBody
+         * @description The arguments of `evaluate`: how much of the evidence of questions, made from the user's own log, is found.
+         *
+         *     `edits`, of the current pipelines, or an earlier `revision` are what they are compared with. `by_model` has a
+         *     language model word the questions; by default one does that has the role `evaluate`. `budget_tokens` are those of a
+         *     context.
+         * @example {
+         *       "all_projects": true,
+         *       "edits": [
+         *         {
+         *           "config": {
+         *             "candidates": 10
+         *           },
+         *           "op": "config",
+         *           "step_id": "retrieve.rank"
+         *         }
+         *       ]
+         *     }
+         */
+        EvaluationBody: {
+            /**
+             * All Projects
+             * @default false
+             */
+            all_projects?: boolean | null;
+            /**
+             * Budget Tokens
+             * @default 2000
+             */
+            budget_tokens?: number | null;
+            /**
+             * By Model
+             * @default null
+             */
+            by_model?: boolean | null;
+            /**
+             * Edits
+             * @default null
+             */
+            edits?: (components["schemas"]["ConfigureStep"] | components["schemas"]["InsertStep"] | components["schemas"]["ReplaceStep"] | components["schemas"]["RemoveStep"])[] | null;
+            /**
+             * Limit
+             * @default 200
+             */
+            limit?: number | null;
+            /**
+             * Mode
+             * @default null
+             */
+            mode?: string | null;
+            /**
+             * Project Id
+             * @default default
+             */
+            project_id?: string | null;
+            /**
+             * Revision
+             * @default null
+             */
+            revision?: number | null;
         };
         /**
          * Evidence
@@ -1784,6 +1917,55 @@ export interface components {
             answer: string;
             /** Question */
             question: string;
+        };
+        /**
+         * FileList
+         * @description Files, those of the newest turns first. `total` counts the turns that match, `counts` all files by status.
+         */
+        FileList: {
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /** Files */
+            files: components["schemas"]["ListedFile"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * FilePart
+         * @description A document memory of a file: `start` and `end` are code points in the file's whole text.
+         */
+        FilePart: {
+            /** End */
+            end: number;
+            /** End S */
+            end_s: number | null;
+            /** Memory Id */
+            memory_id: string;
+            /** Mode */
+            mode: string;
+            /** Page */
+            page: number | null;
+            /** Start */
+            start: number;
+            /** Start S */
+            start_s: number | null;
+            /** Text */
+            text: string;
+        };
+        /**
+         * FileParts
+         * @description The text of a file, or of one of its pages: `parts` are those after the `first`, of `total`.
+         */
+        FileParts: {
+            file: components["schemas"]["ListedFile"];
+            /** First */
+            first: number;
+            /** Parts */
+            parts: components["schemas"]["FilePart"][];
+            /** Total */
+            total: number;
         };
         /**
          * FileResource
@@ -2111,6 +2293,55 @@ export interface components {
             speakers: string[];
             /** Turns */
             turns: number;
+        };
+        /**
+         * ListedFile
+         * @description A file of a turn: the turn, and what became of reading it.
+         *
+         *     `name` is that of the file, `code` and `error` say why it failed, `parts` is the number of its document memories.
+         */
+        ListedFile: {
+            /** Bytes */
+            bytes: number | null;
+            /** Characters */
+            characters: number | null;
+            /** Code */
+            code: string | null;
+            /** Conversation Id */
+            conversation_id: string | null;
+            /** Error */
+            error: string | null;
+            /** Media Type */
+            media_type: string | null;
+            /** Memory Id */
+            memory_id: string;
+            /** Mode */
+            mode: string;
+            /** Name */
+            name: string;
+            /** Occurred At */
+            occurred_at: string;
+            /** Pages */
+            pages: number | null;
+            /** Parts */
+            parts: number;
+            /** Reader */
+            reader: string | null;
+            /** Scope */
+            scope: {
+                [key: string]: string;
+            };
+            /** Seconds */
+            seconds: number | null;
+            /** Sha256 */
+            sha256: string | null;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "pending" | "ready" | "failed";
+            /** Uri */
+            uri: string;
         };
         /**
          * ListedMemory
@@ -3343,6 +3574,7 @@ export interface components {
          *
          *     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
          *     `former_embedder` is the one whose vectors are kept in addition to those of `embedder`, None without one.
+         *     `embedder_status` is that of the worker that answers.
          */
         ShownMode: {
             /**
@@ -3364,6 +3596,8 @@ export interface components {
             description?: string;
             /** Embedder */
             embedder: string;
+            /** @default null */
+            embedder_status?: components["schemas"]["EmbedderStatus"] | null;
             /** Embedding Dim */
             embedding_dim: number;
             /**
@@ -4631,6 +4865,7 @@ export interface operations {
                 include_superseded?: boolean;
                 order?: "newest" | "oldest";
                 limit?: number;
+                facets?: boolean;
                 cursor?: string | null;
                 /** @description Answer after this write: its `read_after`. */
                 read_after?: string | null;
@@ -4779,6 +5014,40 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    list_files: {
+        parameters: {
+            query?: {
+                status?: ("pending" | "ready" | "failed") | null;
+                conversation_id?: string | null;
+                all_projects?: boolean;
+                skip?: number;
+                limit?: number;
+                project_id?: string;
+            };
+            header?: {
+                /** @description `wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. `respond-async`: answer a job at once with 202. */
+                Prefer?: string | null;
+            };
+            path: {
+                /** @description Percent-encoded once, `/` as `%2F`. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -5100,6 +5369,46 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    run_evaluate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. `respond-async`: answer a job at once with 202. */
+                Prefer?: string | null;
+            };
+            path: {
+                /** @description Percent-encoded once, `/` as `%2F`. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EvaluationBody"];
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnyResult"];
+                };
+            };
+            /** @description It runs; `Location` has the address to ask. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunningJob"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     run_rebuild: {
         parameters: {
             query?: never;
@@ -5349,6 +5658,7 @@ export interface operations {
                 include_superseded?: boolean;
                 order?: "newest" | "oldest";
                 limit?: number;
+                facets?: boolean;
                 cursor?: string | null;
                 /** @description Answer after this write: its `read_after`. */
                 read_after?: string | null;
@@ -5499,6 +5809,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WholeMemory"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    get_file_parts: {
+        parameters: {
+            query?: {
+                uri?: string | null;
+                page?: number | null;
+                at?: number | null;
+                skip?: number;
+                limit?: number;
+                project_id?: string;
+            };
+            header?: {
+                /** @description `wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. `respond-async`: answer a job at once with 202. */
+                Prefer?: string | null;
+            };
+            path: {
+                /** @description Percent-encoded once, `/` as `%2F`. */
+                memory_id: string;
+                /** @description Percent-encoded once, `/` as `%2F`. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileParts"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -5676,6 +6022,7 @@ export interface operations {
                 include_superseded?: boolean;
                 order?: "newest" | "oldest";
                 limit?: number;
+                facets?: boolean;
                 cursor?: string | null;
                 /** @description Answer after this write: its `read_after`. */
                 read_after?: string | null;
