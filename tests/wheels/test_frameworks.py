@@ -19,6 +19,8 @@ EXTRAS = ("claude-agent", "llama-index", "openai-agents", "pydantic-ai", "strand
 PROGRAM = re.compile(r"^### (.+?)\n.*?```python\n(.*?)```", re.MULTILINE | re.DOTALL)
 PROGRAMS = dict(PROGRAM.findall((ROOT / "docs" / "frameworks.md").read_text()))
 
+SKIPPED = pytest.mark.skip(reason="one program shows the way: TEST_PROGRAMS=1 runs all")
+
 ABOUT = {"id": "c1", "created": 1, "model": "gpt-5-mini"}
 """Of a completion; Pydantic AI requires it."""
 
@@ -63,7 +65,14 @@ def test_crewai(wheels: Wheels, service: Service, folder: Path) -> None:
     assert suites.returncode == 0, suites.stdout
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Each runs twice, and imports its framework each time.
+        pytest.param(name, marks=[] if number == 0 or "TEST_PROGRAMS" in os.environ else [SKIPPED])
+        for number, name in enumerate(PROGRAMS)
+    ],
+)
 async def test_a_program_of_the_documentation_remembers(
     name: str, python: Path, service: Service, tmp_path: Path
 ) -> None:
