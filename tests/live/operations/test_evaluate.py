@@ -48,6 +48,6 @@ async def test_worse_revision_is_refused_and_a_better_one_is_accepted(
     assert code == 1
     code, printed = await operate(filled, own, "pipeline", "edit", str(edits))
     assert printed.startswith("revision 1 ")
-    code, printed = await operate(filled, own, "pipeline", "rollback", "0", "--guard", USER)
-    assert "better: " in printed
+    code, _ = await operate(filled, own, "pipeline", "rollback", "0", "--guard", USER)
+    assert "better: " in capfd.readouterr().err
     assert code == 0
