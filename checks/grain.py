@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 98_300, "modules": 510, "functions/100": 11.3, "imports %": 7.5, COMMENTS: 1.15, "used once": 886,
         "small": 4, "one": 0,
     },
-    "tests": {"lines": 92_900, "one": 0, "tuple asserts": 0},
+    "tests": {"lines": 93_000, "one": 0, "tuple asserts": 0},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
