@@ -4,6 +4,7 @@ The worker is asked with the caller's principal and has the same grants; these t
 not even reach it.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ async def visited(gateway: GuardedGateway, route: str, visit: Visit, caller: str
 async def made_by_owner(gateway: GuardedGateway) -> dict[str, str]:
     """Store what the visits name; return the ids for their paths."""
     turn = {"conversation_id": "c1", "role": "user", "content": "The login fails with a 500."}
-    stored = (await gateway.ask("POST", "/v1/users/u1/turns", "owner", json=turn)).json()
+    await gateway.ask("POST", "/v1/users/u1/turns", "owner", json=turn)
     asked = {"query": "Why does the login fail?", "min_score": 0}
     context = (await gateway.ask("POST", "/v1/users/u1/contexts", "owner", json=asked)).json()
     gone = await gateway.ask("POST", "/v1/users/u1/forget", "owner", json={"conversation_id": "none"})
@@ -76,8 +77,10 @@ async def made_by_owner(gateway: GuardedGateway) -> dict[str, str]:
     uploaded = (await gateway.ask("POST", "/v1/users/u1/files", "owner", **form)).json()
     while (await gateway.ask("GET", f"/v1/users/u1/jobs/{job_id}", "owner")).status_code == 202:
         pass
+    while (await gateway.ask("GET", f"/v1/users/u1/memories/{uploaded['memory_id']}/file", "owner")).is_error:
+        await asyncio.sleep(0.05)
     return {
-        "memory_id": stored["memory_id"],
+        "memory_id": uploaded["memory_id"],
         "context_id": context["context_id"],
         "receipt_id": gone.json()["receipt"]["receipt_id"],
         "conversation_id": "c1",
