@@ -13,7 +13,7 @@ from modestream_client.imports import FORMATS
 from operations.backup import RestoreOptions, back_up, restore
 from operations.branches import BRANCH_COMMANDS
 from operations.change_model import ModelChange, change_model
-from operations.deployment import NoDeployment, Selection
+from operations.deployment import NoDeployment, Selection, add_principal
 from operations.evaluate import EvaluateOptions, edits_in, evaluate
 from operations.imports import ImportOptions, import_chats
 from operations.jobs import COMMANDS, JobOptions, run_jobs, show_health
@@ -32,7 +32,7 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         which.add_argument("--all", action="store_true", help="all users of the deployment")
         which.add_argument("--user", action="append", help="this user; may be repeated")
         parser.add_argument("--at-once", type=_positive, default=4, help="users at the same time (%(default)s)")
-        parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+        add_principal(parser)
     if name in (*COMMANDS, "health"):
         parser.add_argument("--project", help="only this project of each user (all)")
         parser.add_argument("--mode", help="only this mode (all)")
@@ -55,7 +55,7 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
             "--check", action="store_true", help="compare all files with the manifest, and write nothing"
         )
         parser.add_argument("--digest", metavar="HEX", help="refuse any other backup: the digest that `backup` printed")
-        parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+        add_principal(parser)
 
 
 def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
@@ -121,7 +121,7 @@ def _add_evaluation(parser: argparse.ArgumentParser) -> None:
     by.add_argument("--by-rules", action="store_true", help="also where a profile has the role `evaluate`")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--questions", action="store_true", help="print the questions with their evidence, and end")
-    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+    add_principal(parser)
 
 
 def _evaluation(options: argparse.Namespace) -> EvaluateOptions:
@@ -170,7 +170,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         help="the mode of a part: project:NAME=MODE or conversation:NAME=MODE; may be repeated",
     )
     parser.add_argument("--dry-run", action="store_true", help="count the file's messages, by part, and send nothing")
-    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+    add_principal(parser)
 
 
 def _import(options: argparse.Namespace) -> ImportOptions:

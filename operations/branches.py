@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from operations.deployment import add_principal
 from operations.fork import ForkOptions, Trial, fork
 from operations.trial import CompareOptions, compare, drop, promote
 from streams.settings import Settings
@@ -39,7 +40,7 @@ def _add_fork(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='other embedders of modes: {"modes":{"general":"multilingual"}} (the same)',
     )
-    _add_principal(parser)
+    add_principal(parser)
 
 
 def _fork(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
@@ -60,9 +61,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", required=True, help="the user")
     parser.add_argument("--with", dest="fork", required=True, metavar="USER", help="its fork")
     parser.add_argument(
-        "--questions", type=Path, metavar="FILE", help='JSON lines: {"question": …} (the newest turns of the fork)'
+        "--questions", type=Path, metavar="FILE", help='JSON lines: {"question": …} (turns of the fork)'
     )
-    _add_principal(parser)
+    add_principal(parser)
 
 
 def _compare(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
@@ -72,7 +73,7 @@ def _compare(options: argparse.Namespace, settings: Settings) -> Coroutine[None,
 def _add_promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", required=True, help="the user")
     parser.add_argument("--from", dest="fork", required=True, metavar="USER", help="its fork")
-    _add_principal(parser)
+    add_principal(parser)
 
 
 def _promote(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
@@ -81,7 +82,7 @@ def _promote(options: argparse.Namespace, settings: Settings) -> Coroutine[None,
 
 def _add_drop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", required=True, help="the fork")
-    _add_principal(parser)
+    add_principal(parser)
 
 
 def _drop(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
@@ -95,10 +96,6 @@ BRANCH_COMMANDS: Mapping[str, BranchCommand] = {
     "drop": BranchCommand(_add_drop, _drop),
 }
 """The commands by name."""
-
-
-def _add_principal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
 def _moment(text: str) -> datetime:

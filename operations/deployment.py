@@ -5,6 +5,7 @@ their keys. Progress is written to standard error, so that standard output has o
 else a plain line every few seconds.
 """
 
+import argparse
 import asyncio
 import hashlib
 import sys
@@ -33,9 +34,17 @@ from streams.topics import topics_with_prefix
 CALL_TIMEOUT_S = 60.0
 """Timeout of a client call: longer than the restart of a worker."""
 
+EMBEDDED_TIMEOUT_S, HEALTH_INTERVAL_S = 900.0, 0.25
+"""How long the vectors of one boundary are awaited, as a model may be missing; the interval between two looks."""
+
 
 class NoDeployment(Exception):
     """There is no deployment with this prefix on this broker."""
+
+
+def add_principal(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the sender of a command's requests."""
+    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
 async def deployment_at(settings: Settings) -> Settings:
@@ -96,6 +105,17 @@ async def run_command(
     command = COMMANDS[name]
     reply, _ = await memory.request(command.topic, command.record_of(scope, arguments or {}), timeout=timeout)
     return reply.result
+
+
+async def until_embedded(health: Callable[[], Awaitable[Json]]) -> bool:
+    """Wait until no vector of a boundary is due, by its `health`; False after `EMBEDDED_TIMEOUT_S`."""
+    until = time.monotonic() + EMBEDDED_TIMEOUT_S
+    while time.monotonic() < until:
+        modes = (await health())["modes"].values()
+        if not sum(mode["pending"] + mode["stale"] for mode in modes):
+            return True
+        await asyncio.sleep(HEALTH_INTERVAL_S)
+    return False
 
 
 async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary, project: str | None) -> dict[str, str]:

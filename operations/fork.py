@@ -378,8 +378,9 @@ async def _forget_what_is_gone(builder: ForkBuilder, user: Branch, fork: Branch,
     """Forget in the fork what the user no longer has; return how many memories."""
     there = {memory.memory_id for memory in await user.memories(client)}
     gone = {moved for memory_id, moved in builder.moved_ids.items() if memory_id not in there}
-    copies = [memory for memory in await fork.memories(client) if memory.memory_id in gone]
-    modes = dict.fromkeys([memory.mode for memory in await fork.memories(client)])
+    forked = await fork.memories(client)
+    copies = [memory for memory in forked if memory.memory_id in gone]
+    modes = dict.fromkeys(memory.mode for memory in forked)
     for item in await fork.memories(client, types=ITEM_TYPES):
         own = {_item_id(item, {**item.scope, **user.fields}, mode) for mode in (item.mode, *modes)}
         if own & builder.forgotten_ids:

@@ -4,12 +4,12 @@ Enters: two boundaries and questions. Leaves: which hits differ, at which rank t
 intervals. Guaranteed: `compare` changes nothing; `drop` ends forks alone.
 """
 
-import asyncio
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from modestream_client.hits import Hit, ListedMemory, MemoryFields
 from modestream_client.vocabulary import Moment
 from pydantic import BaseModel, ValidationError
 
+from agents.rules.evaluation.questions import ONE_MS
 from agents.rules.memory.versions import normalise_text
 from operations.change_model import ChangeModel, ModelChange
-from operations.deployment import Progress, client_of, deployment_at, run_command
+from operations.deployment import Progress, client_of, deployment_at, run_command, until_embedded
 from operations.fork import FORKED_FROM, Branch, records_of
 from operations.questions import logged_turns, make_questions
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
@@ -36,9 +37,6 @@ MAX_QUESTIONS = 50
 
 MAX_QUESTION_CHARS = 500
 """Characters of such a question."""
-
-EMBEDDED_TIMEOUT_S, POLL_INTERVAL_S = 900.0, 0.5
-"""How long vectors of either boundary are awaited before a comparison, and the interval between looks."""
 
 CONFIDENCE_95 = 1.96
 """Standard errors of the 95 % interval of a mean."""
@@ -168,7 +166,8 @@ async def compare(options: CompareOptions, settings: Settings) -> int:
     user, fork = Branch(options.user, settings), Branch(options.fork, settings)
     async with client_of(settings, options.principal) as client:
         for branch in (user, fork):
-            await wait_embedded(client, branch)
+            if not await until_embedded(partial(run_command, client, "health", branch.scope)):
+                raise MemoryServiceError("timeout", f"{branch.name} has vectors that are not made yet")
         questions = questions_in(await fork.memories(client), user) if asked is None else asked
         if not questions:
             raise ValueError("there are no questions to ask")
@@ -213,26 +212,13 @@ def questions_in(memories: Sequence[ListedMemory], user: Branch) -> list[Questio
         Question(
             question=text[:MAX_QUESTION_CHARS],
             mode=turns[memory_id].mode,
-            asked_at=datetime.fromisoformat(turns[memory_id].accepted_at) - timedelta(milliseconds=1),
+            asked_at=datetime.fromisoformat(turns[memory_id].accepted_at) - ONE_MS,
             project_id=turns[memory_id].scope.get(PROJECT_FIELD, ANY_VALUE),
             evidence=named,
         )
         for memory_id in [*evidence, *others][:MAX_QUESTIONS]
         for text, named in [evidence.get(memory_id, (turns[memory_id].text, ()))]
     ]
-
-
-async def wait_embedded(client: MemoryClient, branch: Branch) -> None:
-    """Wait until no vector of a boundary is due. Raises MemoryServiceError, `timeout`."""
-    try:
-        async with asyncio.timeout(EMBEDDED_TIMEOUT_S):
-            while True:
-                modes = (await run_command(client, "health", branch.scope))["modes"].values()
-                if not sum(mode["pending"] + mode["stale"] for mode in modes):
-                    return
-                await asyncio.sleep(POLL_INTERVAL_S)
-    except TimeoutError:
-        raise MemoryServiceError("timeout", f"{branch.name} has vectors that are not made yet") from None
 
 
 def is_worse(compared: Iterable[Compared]) -> bool:

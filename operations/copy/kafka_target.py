@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from modestream_client import MemoryServiceError, MemoryUnreachable
@@ -13,6 +14,7 @@ from pydantic_core import from_json, to_json
 
 from operations.copy.entry_builder import CopiedRecord, Entry, Positions, copied_record
 from operations.copy.kafka_source import log_topics
+from operations.deployment import until_embedded
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
@@ -35,9 +37,6 @@ REVISION_TIMEOUT_S = 60.0
 
 MAX_TRIES = 10
 """Tries of a command that the target answers as unavailable."""
-
-EMBEDDED_TIMEOUT_S = 900.0
-"""Timeout for vectors of one boundary before a consolidation; a model may be missing."""
 
 DISTILLED_TYPES = ["semantic", "procedural", "document", "state_object"]
 """Types of distilled memories and items."""
@@ -135,13 +134,7 @@ class KafkaTarget:
                 return
 
     async def wait_embedded(self, scope: Mapping[str, str]) -> None:
-        """Wait until no vector of the boundary is due, at most `EMBEDDED_TIMEOUT_S`."""
-        until = asyncio.get_running_loop().time() + EMBEDDED_TIMEOUT_S
-        while asyncio.get_running_loop().time() < until:
-            modes = (await self._command("health", scope))["modes"].values()
-            if not sum(mode["pending"] + mode["stale"] for mode in modes):
-                return
-            await asyncio.sleep(RETRY_S / 4)
+        await until_embedded(partial(self._command, "health", scope))
 
     async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str]) -> int:
         """Forget all distilled memories of a scope except these; return how many were forgotten."""
