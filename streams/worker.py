@@ -128,16 +128,14 @@ class WorkerParts:
         self.meters = Meters()
         inputs = self.topics.inputs()
         self.meters.begin(inputs, set(self.topics.consumed()) - inputs)
-        source, cloudevents = settings.cloudevents_source, None
-        if source is not None:
-            cloudevents = CloudEvents(source, described_topics(self.topics))
+        source = settings.cloudevents_source
         self.publisher = KafkaPublisher(
             settings.kafka_connection,
             self.topics.replies,
             self.topics.dead_letters,
             self.meters,
             fence_of(self.app),
-            cloudevents,
+            None if source is None else CloudEvents(source, described_topics(self.topics)),
         )
         self.deployment_log = KafkaDeploymentLog(settings, self.publisher, self.meters)
         self.spaces = RecordedSpaces(self.deployment_log)
