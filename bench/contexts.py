@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from modestream_client import Context, MemoryClient
-from modestream_client.results import SECTIONS
+from modestream_client.contexts import SECTIONS
 
 Json = dict[str, Any]
 

@@ -7,13 +7,15 @@ turn id. `verify` compares log with table, and table with lexical index, by the 
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
 
+from agents.rules.evaluation.questions import LoggedTurn
 from operations.deployment import Progress, at_most, client_of, deployment_at, list_boundaries, run_command
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
@@ -90,6 +92,24 @@ class UserListing:
                 yield item
             if (cursor := reply.result["next"]) is None:
                 return
+
+
+def logged_turns(memories: Iterable[Json]) -> list[LoggedTurn]:
+    """Return the turns among listed memories. Edited ones are left out: their former text is gone."""
+    return [
+        LoggedTurn(
+            memory_id=memory["memory_id"],
+            scope=tuple(sorted(memory["scope"].items())),
+            conversation_id=memory["conversation_id"],
+            mode=memory["mode"],
+            role=memory["role"],
+            speaker=memory["speaker"],
+            text=memory["text"],
+            accepted_at=datetime.fromisoformat(memory["accepted_at"]),
+        )
+        for memory in memories
+        if memory["type"] in ("episodic", "working") and memory["turn_id"] is not None and memory["version"] == 1
+    ]
 
 
 USERS_AT_ONCE = 4

@@ -16,9 +16,9 @@ from modestream_client import MemoryClient, MemoryClientError
 from pydantic_core import from_json
 
 from agents.rules.evaluation.measures import DECIDING, MEASURES, Outcome, report
-from operations.compare import UserListing
+from agents.rules.evaluation.questions import make_questions
+from operations.compare import UserListing, logged_turns
 from operations.deployment import Progress, at_most, client_of, deployment_at, list_boundaries, run_command, scope_of
-from operations.questions import logged_turns, make_questions
 from schemas.messages.boundaries import Boundary
 from streams.settings import Settings
 

@@ -18,12 +18,12 @@ from modestream_client.hits import Hit, ListedMemory, MemoryFields
 from modestream_client.vocabulary import Moment
 from pydantic import BaseModel, ValidationError
 
-from agents.rules.evaluation.questions import ONE_MS
+from agents.rules.evaluation.questions import ONE_MS, make_questions
 from agents.rules.memory.versions import normalise_text
 from operations.change_model import ChangeModel, ModelChange
+from operations.compare import logged_turns
 from operations.deployment import Progress, client_of, deployment_at, run_command, until_embedded
 from operations.fork import FORKED_FROM, Branch, records_of
-from operations.questions import logged_turns, make_questions
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import derive_memory_id
 from streams.adapters.kafka.logs import open_reader

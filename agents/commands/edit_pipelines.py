@@ -9,17 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from modestream_client.arguments import (
-    EditPipeline,
-    GetContext,
-    GetJob,
-    GetPipeline,
-    ListRevisions,
-    ListRuns,
-    Rate,
-    ReportImport,
-    RollbackPipeline,
-)
+from modestream_client.arguments import GetContext, GetJob, ListRuns, Rate, ReportImport
+from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from modestream_client.runs import Run
 from pydantic_core import to_json
 

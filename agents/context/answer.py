@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult, ExchangeIds
+from modestream_client.contexts import AnswerResult, AnswerUsage, AssembleResult, ExchangeIds
 
 from agents.ports.models import LanguageModel
 from agents.ports.stores import Memories

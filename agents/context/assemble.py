@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cache, partial
 from typing import NamedTuple
 
+from modestream_client.contexts import AssembleResult, ContextDiagnostics
 from modestream_client.hits import Hit
-from modestream_client.results import AssembleResult, ContextDiagnostics
 from pydantic import Field
 
 from agents.context.packing import PromptPacker, PromptSource

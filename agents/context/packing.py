@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from modestream_client.results import Message, Section
+from modestream_client.contexts import Message, Section
 
 from agents.context.sizing import EntrySizer, Pauses, text_chars
 from agents.ports.models import TokenCounter

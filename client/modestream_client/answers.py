@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from modestream_client.contexts import AnswerResult, AnswerUsage, AssembleResult, Breach, ExchangeIds
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.hits import Hit
 from modestream_client.records import Written
-from modestream_client.results import AnswerResult, AnswerUsage, AssembleResult, Breach, ExchangeIds
 
 Json = dict[str, Any]
 

@@ -13,15 +13,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel
 
 from modestream_client import arguments as given
-from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.contexts import AnswerResult, AssembleResult, ContextBasis, Rated
 from modestream_client.hits import ListResult, WholeMemory
+from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from modestream_client.records import build_record
 from modestream_client.results import (
-    AnswerResult,
-    AssembleResult,
     CategorySuggestions,
     Consolidation,
-    ContextBasis,
     DeclaredModes,
     DefaultModes,
     DeletedMode,
@@ -32,7 +30,6 @@ from modestream_client.results import (
     Forgotten,
     MemoryMap,
     ModeSuggestions,
-    Rated,
     ServiceHealth,
     ShownCategories,
     ShownCategory,

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from modestream_client.contexts import AnswerResult, AssembleResult
 from modestream_client.hits import Hit, ListedConversation, ListedMemory, ListedProject, WholeMemory
 from modestream_client.operations import COMMANDS, AnyResult
-from modestream_client.results import AnswerResult, AssembleResult, Forgotten, MemoryMap
+from modestream_client.results import Forgotten, MemoryMap
 from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema

@@ -4,7 +4,7 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from modestream_client.arguments import GivenFilters
-from modestream_client.results import Message
+from modestream_client.contexts import Message
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Moment, Role
 from pydantic import AfterValidator, BaseModel, Field
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 from modestream_client.arguments import Forget
+from modestream_client.contexts import AnswerResult, AssembleResult
 from modestream_client.hits import ListResult
 from modestream_client.operations import COMMANDS
-from modestream_client.results import AnswerResult, AssembleResult, MemoryMap
+from modestream_client.results import MemoryMap
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from modestream_client.contexts import AssembleResult
 from modestream_client.hits import Passage
-from modestream_client.results import AssembleResult
 
 from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.snapshot import CategorySummaries, SnapshotReader

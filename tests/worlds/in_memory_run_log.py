@@ -6,7 +6,7 @@ from modestream_client.runs import Run
 
 from agents.ports.jobs import RunPage
 from schemas.messages.contexts import LoggedContext
-from streams.flow.runs.found import RunsFound
+from streams.flow.runs.record import RunsFound
 from tests.worlds.in_memory_topics import InMemoryTopics
 
 

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import NamedTuple, Protocol, Self
 
 import orjson
-from modestream_client.results import Message
+from modestream_client.contexts import Message
 from modestream_client.vocabulary import ContextFormat, Role
 
 from agents.rules.context.excerpts import EXCERPT_SEPARATOR

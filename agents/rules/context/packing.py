@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from modestream_client.results import SECTIONS, Section
+from modestream_client.contexts import SECTIONS, Section
 
 from agents.rules.context.formats import Entry
 from agents.rules.text.overlap import ShingleIndex

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from modestream_client.results import SECTIONS, Section
+from modestream_client.contexts import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.categories.taxonomy import visible_category

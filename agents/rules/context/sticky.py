@@ -10,7 +10,7 @@ from operator import or_
 from typing import NamedTuple
 
 import numpy as np
-from modestream_client.results import Breach
+from modestream_client.contexts import Breach
 
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal, Self, get_args
 
-from modestream_client.results import SECTIONS, Section
+from modestream_client.contexts import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 from pydantic import (
     BaseModel,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
 
-from modestream_client.arguments import ConfigureStep, Edit, InsertStep, ReplaceStep
+from modestream_client.pipeline_edits import ConfigureStep, Edit, InsertStep, ReplaceStep
 from pydantic import BaseModel, ValidationError
 
 from agents.rules.items.extracting import ExtractedItem

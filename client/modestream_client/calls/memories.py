@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from modestream_client import operations as rows
 from modestream_client.answers import Json, Remembered, parse_as, remembered_of
 from modestream_client.calls.session import CallOptions, Session, UserId
+from modestream_client.contexts import ContextBasis
 from modestream_client.hits import WholeMemory
 from modestream_client.outbox import OutboxTransport
 from modestream_client.records import TURNS_TOPIC, build_record
-from modestream_client.results import ContextBasis, Forgotten, Imported
+from modestream_client.results import Forgotten, Imported
 from modestream_client.vocabulary import InteractionMode, Role
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from modestream_client.calls.answering import in_pieces
+from modestream_client.contexts import SECTIONS
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
-from modestream_client.results import SECTIONS
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse

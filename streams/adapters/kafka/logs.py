@@ -28,7 +28,7 @@ from streams.adapters.kafka.admin import committed_offsets, connected_admin
 from streams.fair_queue import FairTurns
 from streams.flow.background.boundaries import note_told
 from streams.flow.publisher import Publisher
-from streams.flow.runs.found import RunsFound
+from streams.flow.runs.record import RunsFound
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 from streams.wire.archived_turns import is_text_archived, position_in

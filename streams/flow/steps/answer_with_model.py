@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from modestream_client.results import AnswerResult, AssembleResult
+from modestream_client.contexts import AnswerResult, AssembleResult
 from pydantic_core import to_json
 
 from agents.context.answer import PROFILE_FIELD, Answer, Exchange, answer_turns, digest_of, question_turn

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from operations.compare import logged_turns
 from operations.evaluate import Evaluation, printed, refusal_of
-from operations.questions import logged_turns
 
 MEMORY: dict[str, Any] = {
     "memory_id": "m1",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from modestream_client.runs import Run
 
-from streams.flow.runs.found import RunsFound
+from streams.flow.runs.record import RunsFound
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from modestream_client.results import AssembleResult
+from modestream_client.contexts import AssembleResult
 
 from agents.ports.run_timer import ModelCall, current_run, step
 from schemas.failures import Poison, Rejected, Unavailable

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from modestream_client.results import SECTIONS, AssembleResult
+from modestream_client.contexts import SECTIONS, AssembleResult
 
 from agents.context.assemble import MAX_JUDGED_TURNS
 from agents.rules.context.formats import MEMORIES_NOTICE

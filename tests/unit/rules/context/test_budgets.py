@@ -3,7 +3,7 @@
 from typing import get_args
 
 import pytest
-from modestream_client.results import SECTIONS, Section
+from modestream_client.contexts import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets

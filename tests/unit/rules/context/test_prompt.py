@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from modestream_client.results import Message
+from modestream_client.contexts import Message
 
 from agents.rules.context.formats import DEFAULT_SYSTEM_PROMPT, build_messages
 from schemas.messages.assemble import AssembleRequest

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from modestream_client.arguments import Edit
+from modestream_client.pipeline_edits import Edit
 from pydantic import TypeAdapter
 
 from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY, RerankConfig
