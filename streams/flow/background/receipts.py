@@ -125,7 +125,7 @@ class CheckReceipts:
         pages = self._table.keys(partition, f"{PAGES}{receipt.receipt_id}/")
         # The key of a file ends with the memory that brought it.
         with_files = {key.rpartition("/")[2] for key in self._ctx.stores.files.removals(partition)}
-        turns = 0
+        turns = set[str]()
         for some in batches(pages, PAGES_AT_ONCE):
             turn_ids: list[str] = []
             for key in some:
@@ -135,10 +135,10 @@ class CheckReceipts:
                     return
             if turn_ids and await self._logs.archived_texts(partition, turn_ids):
                 return
-            turns += len(turn_ids)
+            turns.update(turn_ids)
         at, count = self._ctx.clock.now(), receipt.forgotten
         in_logs = None if row.log_ends is None else count
-        looked_at = {**dict.fromkeys(LOOKED_AT, count), "archive": turns, "log_segments": in_logs}
+        looked_at = {**dict.fromkeys(LOOKED_AT, count), "archive": len(turns), "log_segments": in_logs}
         erased = receipt.model_copy(update={"state": "erased", "erased_at": at, "looked_at": looked_at})
         # Before the rows: a killed worker looks again, and says it again.
         await await_all([await self._ctx.publisher.send(receipt_out(self._ctx.topics.receipts, erased))])

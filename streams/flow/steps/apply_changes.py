@@ -156,8 +156,9 @@ class ForgetReceipts:
             if (known := self._table.get(partition, state + receipt.receipt_id).receipt) is not None:
                 return known
         rows = (self._table.get(partition, key) for key in self._table.keys(partition, f"{PAGES}{receipt.receipt_id}/"))
-        count = sum(len(row.turn_ids) + len(row.derived_ids) for row in rows)
-        receipt = receipt.model_copy(update={"forgotten": count})
+        # After a kill, pages may be recovered without the removals that were written after them: these are noted again.
+        forgotten = {memory_id for row in rows for memory_id in (*row.turn_ids, *row.derived_ids)}
+        receipt = receipt.model_copy(update={"forgotten": len(forgotten)})
         row = ReceiptRow(receipt=receipt, turns_before=change.turns_before, at=self._clock.now())
         self._table.put(partition, HIDDEN + receipt.receipt_id, row)
         return receipt

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
+from agents.memory.items import forgotten_event
 from schemas.failures import Unavailable
+from schemas.internal.changes import Change
+from schemas.messages.receipts import Asked, RecordPlace
+from schemas.scopes import Scope
 from streams.flow.background.receipts import CheckReceipts
+from streams.flow.steps.apply_changes import ForgetReceipts
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
 
@@ -84,6 +89,20 @@ async def test_the_same_record_has_the_same_receipt_whatever_was_killed(tmp_path
         await pipeline.topics.settled()
         again = told(pipeline)[-1]
     assert {name: again[name] for name in receipt} == receipt
+
+
+async def test_what_is_forgotten_again_after_a_kill_is_counted_once(pipeline: InMemoryPipeline) -> None:
+    await pipeline.ask(pipeline.names.turns, turn_message("The lamp is broken.", "t-0"))
+    memory, partition = pipeline.memory("The lamp is broken."), 0
+    asked = Asked(place=RecordPlace(topic="memory.commands", partition=partition, offset=7), timestamp_ms=0)
+    change = Change(scope=Scope(**memory.scope), action="forget", asked=asked)
+    receipts = ForgetReceipts(pipeline.tables.receipts, pipeline.names.receipts, pipeline.clock, None)
+    # The page was recovered from its changelog, and the removal of the memory, which is written later, was not.
+    for _delivery in range(2):
+        receipts.add(change, partition, [(memory, [forgotten_event(memory)])])
+    receipt = receipts.close(change, partition)
+    assert receipt
+    assert receipt.forgotten == 1
 
 
 async def test_a_receipt_says_erased_once_nothing_is_left(pipeline: InMemoryPipeline) -> None:

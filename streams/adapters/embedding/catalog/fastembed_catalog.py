@@ -20,6 +20,7 @@ def fastembed_entries(models: Path, limits: FetchLimits, taken: Container[str] =
     """
     # Imported here: it takes a second and 80 MB, which deployments with presets alone do without.
     from fastembed import TextEmbedding  # noqa: PLC0415
+    from fastembed.text.custom_text_embedding import CustomTextEmbedding  # noqa: PLC0415
     from fastembed.text.onnx_embedding import OnnxTextEmbedding  # noqa: PLC0415
     from fastembed.text.pooled_embedding import PooledEmbedding  # noqa: PLC0415
     from fastembed.text.pooled_normalized_embedding import PooledNormalizedEmbedding  # noqa: PLC0415
@@ -32,7 +33,8 @@ def fastembed_entries(models: Path, limits: FetchLimits, taken: Container[str] =
     """Kinds that this project runs itself, which adds token vectors: how they pool, and whether they normalise."""
 
     entries = {}
-    for kind in TextEmbedding.EMBEDDINGS_REGISTRY:
+    # Left out: the models that this process has opened from a folder, and so added to fastembed's.
+    for kind in (each for each in TextEmbedding.EMBEDDINGS_REGISTRY if each is not CustomTextEmbedding):
         for model in kind._list_supported_models():  # noqa: SLF001 - the public list does not tell the kinds apart
             if model.model in taken or model.sources.hf is None or model.dim is None:
                 continue
