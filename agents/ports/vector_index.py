@@ -15,6 +15,9 @@ PASSAGES_READ = 2
 """Passages of a cut text that late interaction reads where it may choose: the tokens of an uncut text of that length
 cost as much."""
 
+INCOMPLETE = "incomplete"
+"""In place of a content hash."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedSearch:
@@ -125,7 +128,10 @@ class VectorIndex(VectorReads, Protocol):
         """
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the content hash of each memory that has a point."""
+        """Return the content hash of each memory that has a point.
+
+        `INCOMPLETE` where a killed write or deletion has left a part of it: to be written again, or deleted.
+        """
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of each memory that has a point; pooled ones of length 1, with the written direction.

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from qdrant_edge import Query, UpdateOperation
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
+from agents.ports.vector_index import INCOMPLETE, PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_shard
@@ -103,7 +103,7 @@ class EdgeIndex:
             return
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
-                # The packed store first: after a kill in between the point is found by the engine alone, if at all.
+                # The packed store first: after a kill in between the point is in the engine alone, and `INCOMPLETE`.
                 shard.begin_write()
                 self._packed.remove(space.collection, batch)
                 self._tokens.forget(space.collection, batch)
@@ -215,7 +215,7 @@ class EdgeIndex:
         def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, str]:
             packed = self._packed.present(space.collection, batch)
             hashes = shard.ask(edge_shard.hash_query(batch))
-            return {memory_id: content_hash for memory_id, content_hash in hashes.items() if memory_id in packed}
+            return hashes | dict.fromkeys(packed ^ hashes.keys(), INCOMPLETE)
 
         return await self._read(space, memory_ids, contract.POINT_BATCH_SIZE, read)
 
@@ -278,7 +278,7 @@ class EdgeIndex:
         points = [
             replace(point, passages=None) if data is None else point for point, data in zip(points, packed, strict=True)
         ]
-        # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
+        # The packed store first: after a kill in between it has an extra row, which no search reads, not one too few.
         shard.begin_write()
         self._packed.put(space.collection, zip(points, packed, strict=True))
         self._tokens.forget(space.collection, [point.memory_id for point in points])
