@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types docs limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	dist test-wheels test-crewai test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
+	dist test-wheels test-frameworks test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -22,11 +22,11 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
-TEST_PARTS := test-wheels test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
-	test-contract
+REQUIRED_PARTS := test-wheels test-kills test-live test-browser test-stream test-unit test-fixed-properties test-contract
+TEST_PARTS := $(REQUIRED_PARTS) test-random-properties
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
-SIDE_BY_SIDE := --jobs=5 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+SIDE_BY_SIDE := --jobs=4 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Parts side by side; the last lines name the tests that failed once.
 define run_parts
@@ -78,8 +78,8 @@ test-browser: .venv/complete
 test-wheels: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/wheels)
 
-test-crewai: .venv/complete ## the adapter to CrewAI, whose installation takes longer than the other frameworks together
-	TEST_CREWAI=1 $(BIN)/python -m pytest tests/wheels/test_frameworks.py -k crewai
+test-frameworks: .venv/complete ## the adapters with their frameworks, and the programs of the documentation
+	TEST_FRAMEWORKS=1 $(BIN)/python -m pytest tests/wheels/test_frameworks.py
 
 # The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
@@ -122,7 +122,7 @@ compiled: .venv/complete
 	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
 required: lint compiled ## what every change needs but the acceptance: lint, then tests, types, limits and documents side by side
-	$(call run_parts,$(TEST_PARTS) types limits docs)
+	$(call run_parts,$(REQUIRED_PARTS) types limits docs)
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots

@@ -12,14 +12,15 @@ import pytest
 from tests.fakes.provider import EVENTS, JSON, LAST, FakeProvider, completion, event
 from tests.wheels.installed import READY_WITHIN_S, ROOT, Service, Wheels, alone, environment
 
-pytestmark = pytest.mark.timeout(READY_WITHIN_S)
+pytestmark = [
+    pytest.mark.timeout(READY_WITHIN_S),
+    pytest.mark.skipif("TEST_FRAMEWORKS" not in os.environ, reason="installed for minutes: make test-frameworks"),
+]
 
 EXTRAS = ("claude-agent", "llama-index", "openai-agents", "pydantic-ai", "strands")
 
 PROGRAM = re.compile(r"^### (.+?)\n.*?```python\n(.*?)```", re.MULTILINE | re.DOTALL)
 PROGRAMS = dict(PROGRAM.findall((ROOT / "docs" / "frameworks.md").read_text()))
-
-SKIPPED = pytest.mark.skip(reason="one program shows the way: TEST_PROGRAMS=1 runs all")
 
 ABOUT = {"id": "c1", "created": 1, "model": "gpt-5-mini"}
 """Of a completion; Pydantic AI requires it."""
@@ -58,21 +59,13 @@ def test_each_adapter_with_its_framework(python: Path, service: Service, folder:
     assert suites.returncode == 0, suites.stdout
 
 
-@pytest.mark.skipif("TEST_CREWAI" not in os.environ, reason="CrewAI takes long to install and import: make test-crewai")
 def test_crewai(wheels: Wheels, service: Service, folder: Path) -> None:
     python = installed(folder / "environment", wheels, ("crewai",), "requirements.crewai.lock")
     suites = run_suites(python, service, folder, "crewai")
     assert suites.returncode == 0, suites.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Each runs twice, and imports its framework each time.
-        pytest.param(name, marks=[] if number == 0 or "TEST_PROGRAMS" in os.environ else [SKIPPED])
-        for number, name in enumerate(PROGRAMS)
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 async def test_a_program_of_the_documentation_remembers(
     name: str, python: Path, service: Service, tmp_path: Path
 ) -> None:

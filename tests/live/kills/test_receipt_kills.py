@@ -38,7 +38,7 @@ async def test_a_receipt_outlives_kills(deployment: Deployment) -> None:
         async def is_erased() -> bool:
             return bool(receipts := await told()) and receipts[-1]["state"] == "erased"
 
-        await eventually(is_erased, "the receipt says erased", 60)
+        await eventually(is_erased, "the receipt says erased")
         receipts = await told()
         assert result["forgotten"] == result["receipt"]["forgotten"] == due
         assert {receipt["forgotten"] for receipt in receipts} == {due}

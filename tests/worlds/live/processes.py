@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[3]
 
 LOOK_EVERY_S = 0.05
 
-START_S = 60.0
-"""How long workers may take until they serve their partitions, alone on a machine: some 10 s."""
+START_S = 120.0
+"""How long workers may take until they serve their partitions: alone on a machine some 10 s, beside others a minute."""
 
 Json = dict[str, Any]
 
 
-async def eventually(condition: Callable[[], Awaitable[object]], what: str, within_s: float = 60.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[object]], what: str, within_s: float = 120.0) -> None:
     """Poll until a condition holds. Raises AssertionError with `what` after `within_s`."""
     try:
         async with asyncio.timeout(within_s):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 """The directory that has `streams`."""
 
 
-async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
+async def eventually(condition: Callable[[], bool], within_s: float = 120.0) -> None:
     """Poll until a condition holds. Raises TimeoutError."""
     async with asyncio.timeout(within_s):
         while not condition():
