@@ -4,6 +4,7 @@ Idempotent. Views contain only what derives from existing memories. A command th
 leaves a `Change` and is answered when that has been applied.
 """
 
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from modestream_client.arguments import DeclareCategory, DeleteCategory, GetCategory, ListCategories, RenameCategory
@@ -37,26 +38,19 @@ MAX_ASSIGNED_ITEMS = 20_000
 """Items that one declaration reassigns, some 3 MB in memory; the next consolidation has the others."""
 
 
+@dataclass(frozen=True, slots=True)
 class Categorize:
     """Commands and `Learned` events in; categories out."""
 
-    def __init__(
-        self,
-        categories: CategoryWriter,
-        memories: Memories,
-        members: CategoryMembers,
-        matcher: CategoryMatcher,
-        refresher: RefreshCategories,
-    ) -> None:
-        self._categories = categories
-        self._memories = memories
-        self._members = members
-        self._matcher = matcher
-        self._refresher = refresher
+    categories: CategoryWriter
+    memories: Memories
+    members: CategoryMembers
+    matcher: CategoryMatcher
+    refresher: RefreshCategories
 
     def learned(self, event: Learned) -> None:
         """Remove summaries and anchors that derive from forgotten memories."""
-        self._refresher.clear(event.scope)
+        self.refresher.clear(event.scope)
 
     def before_forgetting(self, command: Command, offset: int) -> None:
         """Remove the categories of a project, or of all projects of a user, before it is forgotten.
@@ -64,33 +58,33 @@ class Categorize:
         Those of later commands stay, also if this command is redelivered.
         """
         whole_user = command.arguments.get("user") is True
-        scopes = self._categories.scopes(command.scope.boundary) if whole_user else [command.scope.model_dump()]
+        scopes = self.categories.scopes(command.scope.boundary) if whole_user else [command.scope.model_dump()]
         for each in scopes:
-            self._categories.put(each, forget_categories(self._categories.get(each), offset))
+            self.categories.put(each, forget_categories(self.categories.get(each), offset))
 
     async def refresh(
         self, scope: ScopeFields, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
     ) -> list[Category]:
         """Refresh due summaries and anchors; return the categories with a changed text."""
-        return await self._refresher.refresh(scope, ask_model=ask_model, allowance=allowance)
+        return await self.refresher.refresh(scope, ask_model=ask_model, allowance=allowance)
 
     async def reassigned(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """Return new categories by item id for a `Change`, changed ones alone. Raises Unavailable."""
-        return await self._matcher.reassignments(scope)
+        return await self.matcher.reassignments(scope)
 
     async def declare_category(self, command: Command, offset: int) -> CommandResult:
         """Declare or describe a category; may leave a change that assigns items."""
         wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
-        before = self._categories.get(scope)
+        before = self.categories.get(scope)
         declared = before.find(wanted.name)
         description = wanted.description if wanted.description is not None else declared.description if declared else ""
         after = declare_category(before, wanted.name, description, offset)
         if after != before:
             # Before any await: items that get their vector from now on are matched against it, too.
-            self._categories.put(scope, after)
+            self.categories.put(scope, after)
         # Also if nothing is new: the command may have been redelivered after a crash.
         assigned = await self.due_assignments(scope)
-        unchanged = set(self._members.of(scope, [wanted.name])[wanted.name]) - assigned.keys()
+        unchanged = set(self.members.of(scope, [wanted.name])[wanted.name]) - assigned.keys()
         gained = sum(any(each.name == wanted.name for each in assignments) for assignments in assigned.values())
         result = build_category_view(after.categories[wanted.name], len(unchanged) + gained)
         if not assigned:
@@ -100,28 +94,28 @@ class Categorize:
     async def rename_category(self, command: Command, offset: int) -> CommandResult:
         """Rename a category; leaves a change by which its items follow."""
         wanted, scope = parse_arguments(RenameCategory, command), command.scope.model_dump()
-        before = self._categories.get(scope)
+        before = self.categories.get(scope)
         after, category = rename_category(before, wanted.name, wanted.new_name, offset)
         if after != before:
-            self._categories.put(scope, after)
+            self.categories.put(scope, after)
         return self._refiled(command, category, (wanted.name, category.name))
 
     async def delete_category(self, command: Command, offset: int) -> CommandResult:
         """Delete a category; leaves a change by which its items leave it. Shows the category as it was."""
         wanted, scope = parse_arguments(DeleteCategory, command), command.scope.model_dump()
-        before = self._categories.get(scope)
+        before = self.categories.get(scope)
         after, category = delete_category(before, wanted.name, offset)
         if after != before:
-            self._categories.put(scope, after)
+            self.categories.put(scope, after)
         return self._refiled(command, category, (category.name, *category.formerly))
 
     async def list_categories(self, command: Command, _offset: int) -> CommandResult:
         wanted, scope = parse_arguments(ListCategories, command), command.scope.model_dump()
         if wanted.include_summary:
-            await self._refresher.refresh(scope)
-        taxonomy = self._categories.get(scope)
+            await self.refresher.refresh(scope)
+        taxonomy = self.categories.get(scope)
         names = sorted(taxonomy.categories)
-        members = self._members.of(scope, names)
+        members = self.members.of(scope, names)
         shown = []
         for category in taxonomy.all():
             ids = members[category.name]
@@ -131,19 +125,19 @@ class Categorize:
             if wanted.include_items:
                 view["items"] = self._items(category.name, ids)
             shown.append(view)
-        uncategorised = self._members.uncategorised(scope, names)
+        uncategorised = self.members.uncategorised(scope, names)
         return CommandResult({"categories": shown, "uncategorised": uncategorised})
 
     async def get_category(self, command: Command, _offset: int) -> CommandResult:
         """Show a category with its summary, anchors and items."""
         wanted, scope = parse_arguments(GetCategory, command), command.scope.model_dump()
-        if self._categories.get(scope).find(wanted.name) is not None:
-            await self._refresher.refresh(scope)
-        category = self._categories.get(scope).find(wanted.name)
+        if self.categories.get(scope).find(wanted.name) is not None:
+            await self.refresher.refresh(scope)
+        category = self.categories.get(scope).find(wanted.name)
         if category is None:
             raise unknown_category_error()
         category = self._visible(category)
-        ids = self._members.of(scope, [category.name])[category.name]
+        ids = self.members.of(scope, [category.name])[category.name]
         texts = {
             "summary": category.summary,
             "anchors": self._items(category.name, category.anchors),
@@ -156,23 +150,23 @@ class Categorize:
 
         Also for a category without members: superseded items have categories, and are no members.
         """
-        members = self._members.of(command.scope.model_dump(), names).values()
+        members = self.members.of(command.scope.model_dump(), names).values()
         result = build_category_view(category, len(set(chain.from_iterable(members))))
         return CommandResult(result, Change(scope=command.scope, action="refile", categories=names, result=result))
 
     async def due_assignments(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """Return what a declaration changes now; while the index is unavailable, the next consolidation does it."""
         try:
-            assigned = await self._matcher.reassignments(scope)
+            assigned = await self.matcher.reassignments(scope)
             return dict(islice(assigned.items(), MAX_ASSIGNED_ITEMS))
         except Unavailable:
             return {}
 
     def _visible(self, category: Category) -> Category:
-        return visible_category(category, self._memories.get)
+        return visible_category(category, self.memories.get)
 
     def _items(self, name: str, ids: tuple[str, ...] | list[str]) -> list[ResultBody]:
-        read = (self._memories.get(memory_id) for memory_id in ids[:MAX_SHOWN_ITEMS])
+        read = (self.memories.get(memory_id) for memory_id in ids[:MAX_SHOWN_ITEMS])
         return build_item_views(
             [memory for memory in read if memory is not None and memory.superseded_by is None], name
         )

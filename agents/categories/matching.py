@@ -5,6 +5,7 @@ Writes nothing: `agents.memory` stores the assignments.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -95,33 +96,26 @@ VECTOR_BATCH_ITEMS = 256
 """Vectors that are read at once: with token vectors a megabyte."""
 
 
+@dataclass(frozen=True, slots=True)
 class CategoryMatcher:
-    """Items in, their categories out. Raises Unavailable while the index or an embedder is not reachable."""
+    """Items in, their categories out. Raises Unavailable while the index or an embedder is not reachable.
 
-    def __init__(
-        self,
-        categories: Categories,
-        memories: Memories,
-        members: CategoryMembers,
-        index: VectorIndex,
-        spaces: VectorSpaces,
-        vectors: CategoryVectors,
-        limits: FilingLimits = FILING_LIMITS,
-    ) -> None:
-        """`vectors` is a cache that partitions share."""
-        self._limits = limits
-        self._categories = categories
-        self._memories = memories
-        self._members = members
-        self._index = index
-        self._spaces = spaces
-        self._vectors = vectors
+    `vectors` is a cache that partitions share.
+    """
+
+    categories: Categories
+    memories: Memories
+    members: CategoryMembers
+    index: VectorIndex
+    spaces: VectorSpaces
+    vectors: CategoryVectors
+    limits: FilingLimits = FILING_LIMITS
 
     async def match(self, memory: Memory, vector: Vector, embedder: Embedder) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories of an item with this vector; None for a turn, and in a scope without categories."""
         if memory.origin == "said":
             return None
-        taxonomy = self._categories.get(memory.scope)
+        taxonomy = self.categories.get(memory.scope)
         if not len(taxonomy):
             return None
         [matched] = await self._match_rows(vector[np.newaxis], taxonomy, embedder)
@@ -133,8 +127,8 @@ class CategoryMatcher:
         Items without a vector are matched when they get it.
         """
         changed: dict[str, tuple[CategoryAssignment, ...]] = {}
-        names_by_item = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
-        for mode, ids in self._members.items_by_mode(scope).items():
+        names_by_item = self.members.by_item(scope, sorted(self.categories.get(scope).categories))
+        for mode, ids in self.members.items_by_mode(scope).items():
             for start in range(0, len(ids), VECTOR_BATCH_ITEMS):
                 matched = await self._match_items(mode, ids[start : start + VECTOR_BATCH_ITEMS], scope)
                 changed.update(self._changed(matched, names_by_item, scope))
@@ -147,11 +141,11 @@ class CategoryMatcher:
         scope: Mapping[str, str],
     ) -> Iterator[tuple[str, tuple[CategoryAssignment, ...]]]:
         """Yield the items with other categories. Reads only their records: reading all would take most of the time."""
-        taxonomy = self._categories.get(scope)
+        taxonomy = self.categories.get(scope)
         for memory_id, categories in matched.items():
             if {assignment.name for assignment in categories} == names_by_item.get(memory_id, set()):
                 continue
-            memory = self._memories.get(memory_id)
+            memory = self.memories.get(memory_id)
             if memory is not None and memory.item is not None:
                 after = reassign_categories(memory.item.categories, categories, taxonomy)
                 if {each.name for each in after} != {each.name for each in memory.item.categories}:
@@ -165,14 +159,14 @@ class CategoryMatcher:
         A vector may be written and not reported yet: `Embed` has matched it with the categories of before. It is not of
         another text, as an item's id is a hash of its words and its mode.
         """
-        boundary = self._members.boundary_of(scope)
+        boundary = self.members.boundary_of(scope)
         try:
-            embedder, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
-            vectors = await self._index.pooled(space, ids)
+            embedder, space = self.spaces.resolve(self.spaces.mode(boundary, mode, scope))
+            vectors = await self.index.pooled(space, ids)
             if not vectors:
                 return {}
             rows = np.stack(list(vectors.values()))
-            matched = await self._match_rows(rows, self._categories.get(scope), embedder)
+            matched = await self._match_rows(rows, self.categories.get(scope), embedder)
         except (ModelMissing, Rejected):
             return {}  # The items are matched when the model is loaded and embeds them.
         return dict(zip(vectors, matched, strict=True))
@@ -180,5 +174,5 @@ class CategoryMatcher:
     async def _match_rows(
         self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder
     ) -> list[tuple[CategoryAssignment, ...]]:
-        background = await self._vectors.background(embedder)
-        return match_categories(rows, await self._vectors.of(taxonomy, embedder), background, self._limits)
+        background = await self.vectors.background(embedder)
+        return match_categories(rows, await self.vectors.of(taxonomy, embedder), background, self.limits)

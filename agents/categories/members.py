@@ -29,16 +29,18 @@ class _ScopeItems:
         return [(int(self.memories.columns.occurred_ms[number]), self.memories.id_of[number]) for number in numbers]
 
 
+@dataclass(frozen=True, slots=True)
 class CategoryMembers:
-    """Reads the lexical index. Use the results before the next await: later writes make them outdated."""
+    """Reads the lexical index. Use the results before the next await: later writes make them outdated.
 
-    def __init__(self, words: LexicalIndex, boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
-        """`boundary_fields` are those of the deployment's scopes."""
-        self._words = words
-        self._boundary_fields = boundary_fields
+    `boundary_fields` are those of the deployment's scopes.
+    """
+
+    words: LexicalIndex
+    boundary_fields: BoundaryFields = USER_BOUNDARY
 
     def boundary_of(self, scope: Mapping[str, str]) -> str:
-        return self._boundary_fields.key(scope)
+        return self.boundary_fields.key(scope)
 
     def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the member ids of each category in a scope, newest first."""
@@ -77,7 +79,7 @@ class CategoryMembers:
     def _indexes(self, scope: Mapping[str, str]) -> Iterator[_ScopeItems]:
         where = MemoryFilter(self.boundary_of(scope), {field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
-            memories = self._words.memory_columns(name)
+            memories = self.words.memory_columns(name)
             items = memories.columns.live
             if name == where.boundary:
                 # The index of turns has distilled memories as well: these can be members.
@@ -85,7 +87,7 @@ class CategoryMembers:
             yield _ScopeItems(name, memories, memories.admitted(where) & items)
 
     def _masks(self, index: _ScopeItems, names: Sequence[str]) -> Iterator[Mask]:
-        for postings in self._words.category_postings(index.name, names):
+        for postings in self.words.category_postings(index.name, names):
             mask = np.zeros(len(index.items), np.bool_)
             mask[postings.numbers] = True
             yield mask

@@ -34,18 +34,18 @@ MAX_COMPARED_MEMBERS = 400
 """Members that are compared; a larger category is sampled evenly."""
 
 
+@dataclass(frozen=True, slots=True)
 class CategoryMedoids:
     """Members in, medoids out. Vectors of different modes are never compared: only the largest mode counts."""
 
-    def __init__(self, memories: Memories, index: VectorIndex, spaces: VectorSpaces) -> None:
-        self._memories = memories
-        self._index = index
-        self._spaces = spaces
+    memories: Memories
+    index: VectorIndex
+    spaces: VectorSpaces
 
     def prompt_of(self, memory: Memory) -> str | None:
         """Return what the mode of a member adds to the prompt of a summary; None if it adds nothing, or was deleted."""
         try:
-            mode = self._spaces.mode(memory.boundary, memory.mode, memory.scope)
+            mode = self.spaces.mode(memory.boundary, memory.mode, memory.scope)
         except Rejected:
             return None
         return mode.prompt_overrides.get("categorize")
@@ -53,15 +53,15 @@ class CategoryMedoids:
     async def of(self, ids: Sequence[str], scope: Mapping[str, str], most: int) -> list[Memory]:
         """Return at most `most` of these members, the most typical first; `ids` come newest first."""
         sample = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
-        memories = [memory for memory_id in sample if (memory := self._memories.get(memory_id)) is not None]
+        memories = [memory for memory_id in sample if (memory := self.memories.get(memory_id)) is not None]
         if not memories:
             return []
         counts = Counter(memory.mode for memory in memories)
         mode = min(counts, key=lambda name: (-counts[name], name))
         in_mode = [memory for memory in memories if memory.mode == mode]
         try:
-            _, space = self._spaces.resolve(self._spaces.mode(memories[0].boundary, mode, scope))
-            vectors = await self._index.pooled(space, [memory.memory_id for memory in in_mode])
+            _, space = self.spaces.resolve(self.spaces.mode(memories[0].boundary, mode, scope))
+            vectors = await self.index.pooled(space, [memory.memory_id for memory in in_mode])
         except (Unavailable, ModelMissing, Rejected):
             return in_mode[:most]
         embedded = [memory for memory in in_mode if memory.memory_id in vectors]
@@ -89,23 +89,18 @@ class SummaryModel:
     template: Template
 
 
+@dataclass(frozen=True, slots=True)
 class RefreshCategories:
-    """A scope in, its categories refreshed in the table."""
+    """A scope in, its categories refreshed in the table.
 
-    def __init__(
-        self,
-        categories: CategoryWriter,
-        memories: Memories,
-        members: CategoryMembers,
-        medoids: CategoryMedoids,
-        model: SummaryModel | None = None,
-    ) -> None:
-        """Without a `model` summaries are extracts of members' texts."""
-        self._categories = categories
-        self._memories = memories
-        self._members = members
-        self._medoids = medoids
-        self._model = model
+    Without a `model` summaries are extracts of members' texts.
+    """
+
+    categories: CategoryWriter
+    memories: Memories
+    members: CategoryMembers
+    medoids: CategoryMedoids
+    model: SummaryModel | None = None
 
     async def refresh(
         self, scope: Mapping[str, str], *, ask_model: bool = False, allowance: Allowance = UNBOUNDED
@@ -115,16 +110,16 @@ class RefreshCategories:
         `ask_model`: categories without a model's summary are due, too, if a model is available. Without time left in
         the allowance the rest stays due; without tokens left summaries are extracts.
         """
-        taxonomy = self._categories.get(scope)
-        members = self._members.of(scope, sorted(taxonomy.categories))
+        taxonomy = self.categories.get(scope)
+        members = self.members.of(scope, sorted(taxonomy.categories))
         changed = []
         for category in taxonomy.all():
             ids = members[category.name]
-            model = self._model if ask_model else None
+            model = self.model if ask_model else None
             if model is not None and not model.model.available(REFRESH_STEP, REFRESH_ROLE):
                 model = None
             is_unread = model is not None and len(ids) > 0 and category.profile is None
-            is_broken = not is_current(category, self._memories.get)
+            is_broken = not is_current(category, self.memories.get)
             if not (is_summary_due(category, len(ids)) or is_broken or is_unread):
                 continue
             if allowance.is_over():
@@ -136,24 +131,24 @@ class RefreshCategories:
 
     def clear(self, scope: Mapping[str, str]) -> None:
         """Remove summaries and anchors that derive from forgotten memories."""
-        before = self._categories.get(scope)
-        after = before.with_categories(*(visible_category(category, self._memories.get) for category in before.all()))
+        before = self.categories.get(scope)
+        after = before.with_categories(*(visible_category(category, self.memories.get) for category in before.all()))
         if after != before:
-            self._categories.put(scope, after)
+            self.categories.put(scope, after)
 
     def _write(self, made: Category, scope: Mapping[str, str]) -> Category | None:
         """Write one category into the current taxonomy; None if summary and anchors are unchanged."""
-        now = self._categories.get(scope)
+        now = self.categories.get(scope)
         before = now.find(made.name)
         if before is None:
             return None  # It was deleted or renamed in the meantime.
         # A member may have been forgotten since it was read.
-        made = visible_category(made, self._memories.get)
+        made = visible_category(made, self.memories.get)
         is_changed = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
         after = before.model_copy(update={**texts, "version": before.version + is_changed})
         try:
-            self._categories.put(scope, now.with_categories(after))
+            self.categories.put(scope, now.with_categories(after))
         except RowTooLarge:
             # A summary is derived: the former one stays, and a command that only reads is answered.
             return None
@@ -167,7 +162,7 @@ class RefreshCategories:
         model: SummaryModel | None,
         allowance: Allowance,
     ) -> Category:
-        sources = await self._medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
+        sources = await self.medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
         anchors = sources[:MAX_ANCHORS]
         shown = [memory for memory in sources if not memory.visibility.private]
         written = None if model is None or not shown else await self._ask(model, category, shown, allowance)
@@ -190,7 +185,7 @@ class RefreshCategories:
     ) -> WrittenSummary | None:
         """Return a model's summary and its profile; None without a valid answer or without tokens left."""
         # All of them are of one mode.
-        mode_prompt = self._medoids.prompt_of(sources[0])
+        mode_prompt = self.medoids.prompt_of(sources[0])
         prompt = build_summary_prompt(model.template, category, [memory.text for memory in sources], mode_prompt)
         if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
             return None

@@ -8,6 +8,7 @@ nothing. Reads at most `MAX_READ_ITEMS` items of each mode, sampled evenly over 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,33 +37,26 @@ MAX_EXAMPLES = 3
 MAX_EXAMPLE_CHARS = 200
 
 
+@dataclass(frozen=True, slots=True)
 class SuggestCategories:
     """A command in, suggestions out."""
 
-    def __init__(
-        self,
-        categories: Categories,
-        memories: Memories,
-        members: CategoryMembers,
-        index: VectorIndex,
-        spaces: VectorSpaces,
-    ) -> None:
-        self._categories = categories
-        self._memories = memories
-        self._members = members
-        self._index = index
-        self._spaces = spaces
+    categories: Categories
+    memories: Memories
+    members: CategoryMembers
+    index: VectorIndex
+    spaces: VectorSpaces
 
     async def suggest_categories(self, command: Command, _offset: int) -> CommandResult:
         """Group the items of a project, and compare the groups with its categories."""
         scope = command.scope.model_dump()
-        names = sorted(self._categories.get(scope).categories)
-        filed = self._members.by_item(scope, names)
+        names = sorted(self.categories.get(scope).categories)
+        filed = self.members.by_item(scope, names)
         sizes = Counter(name for of_item in filed.values() for name in of_item)
         suggestions: list[dict[str, Any]] = []
         diff: list[dict[str, Any]] = []
         taken, looked_at = set(names), 0
-        for mode, ids in sorted(self._members.items_by_mode(scope).items()):
+        for mode, ids in sorted(self.members.items_by_mode(scope).items()):
             vectors = await self._vectors(scope, mode, sorted(ids)[:: max(1, -(-len(ids) // MAX_READ_ITEMS))])
             looked_at += len(vectors)
             items = [*vectors]
@@ -97,13 +91,13 @@ class SuggestCategories:
     async def _vectors(self, scope: ScopeFields, mode: str, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those items that have one; none while the mode's model is not loaded."""
         try:
-            declared = self._spaces.mode(self._members.boundary_of(scope), mode, scope)
-            space = self._spaces.resolve(declared)[1]
+            declared = self.spaces.mode(self.members.boundary_of(scope), mode, scope)
+            space = self.spaces.resolve(declared)[1]
         except (ModelMissing, Rejected):
             return {}
         vectors: dict[str, Vector] = {}
         for start in range(0, len(ids), PAGE_SIZE):
-            vectors.update(await self._index.pooled(space, ids[start : start + PAGE_SIZE]))
+            vectors.update(await self.index.pooled(space, ids[start : start + PAGE_SIZE]))
         return vectors
 
     def _shown(self, ids: Sequence[str], texts: Sequence[str], taken: set[str]) -> list[dict[str, Any]]:
@@ -127,7 +121,7 @@ class SuggestCategories:
         ]
 
     def _current(self, memory_id: str) -> Memory | None:
-        memory = self._memories.get(memory_id)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.superseded_by is None else None
 
 

@@ -1,6 +1,7 @@
 """Admit valid requests, and dispatch commands by name."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from modestream_client.operations import COMMANDS, OPERATING_COMMANDS
@@ -63,18 +64,20 @@ MAX_SHOWN_COMMAND_CHARS = 80
 """Characters of an unknown name that its error repeats."""
 
 
+@dataclass(frozen=True, slots=True)
 class DispatchCommands:
-    """Commands in, the results of their handlers out."""
+    """Commands in, the results of their handlers out.
 
-    def __init__(self, handlers: Mapping[str, CommandHandler]) -> None:
-        """Take the handlers by the names of their commands."""
-        self._handlers = handlers
+    `handlers` are by the names of their commands.
+    """
+
+    handlers: Mapping[str, CommandHandler]
 
     async def handle(self, command: Command, offset: int) -> CommandResult:
         """Run the handler. Raises Rejected `unknown_command`, or what the handler raises."""
-        handler = self._handlers.get(command.command)
+        handler = self.handlers.get(command.command)
         if handler is None:
-            names = ", ".join(sorted(self._handlers))
+            names = ", ".join(sorted(self.handlers))
             message = f"{command.command[:MAX_SHOWN_COMMAND_CHARS]!r} is not a command here; commands are: {names}"
             raise Rejected("unknown_command", message, "command")
         return await handler(command, offset)

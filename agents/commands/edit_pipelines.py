@@ -7,6 +7,7 @@ one counts, and the other is validated against it or refused; a command that is 
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from modestream_client.arguments import GetContext, GetJob, ListRuns, Rate, ReportImport
@@ -34,11 +35,11 @@ JOB_ID = re.compile(r"([a-z_]{1,32})-(\d{1,9})-(\d{1,18})")
 """The id of a job: its kind, and partition and offset of the request for it."""
 
 
+@dataclass(frozen=True, slots=True)
 class ShowJob:
     """The command `get_job` in, the state of the job and its answer out."""
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+    jobs: Jobs
 
     async def get_job(self, command: Command, _offset: int) -> CommandResult:
         """Show a job of the command's boundary. Raises Rejected, `not_found`, for any other.
@@ -47,12 +48,12 @@ class ShowJob:
         written and not yet read is `running`, whatever its scope.
         """
         job_id, boundary = parse_arguments(GetJob, command).job_id, command.scope.boundary
-        job = self._jobs.find(boundary, job_id)
+        job = self.jobs.find(boundary, job_id)
         request = JOB_ID.fullmatch(job_id) if job is None else None
-        if request is not None and await self._jobs.is_pending(request[1], int(request[2]), int(request[3])):
+        if request is not None and await self.jobs.is_pending(request[1], int(request[2]), int(request[3])):
             return CommandResult(StoredJob(job_id=job_id, project=None, at_ms=0).body())
         # Looked up again: it may begin, and end, while the log is asked.
-        job = self._jobs.find(boundary, job_id)
+        job = self.jobs.find(boundary, job_id)
         projects = command.permitted_projects
         if job is None or (projects is not None and job.project not in projects):
             message = "this user has no job of that id, or had it too long ago"
@@ -64,12 +65,12 @@ class ShowJob:
         return CommandResult({"job_id": parse_arguments(ReportImport, command).job_id})
 
 
+@dataclass(frozen=True, slots=True)
 class ShowRuns:
     """The command `list_runs` in, the newest runs of its boundary out."""
 
-    def __init__(self, partition: int, log: RunLog) -> None:
-        self._partition = partition
-        self._log = log
+    partition: int
+    log: RunLog
 
     async def list_runs(self, command: Command, _offset: int) -> CommandResult:
         """Show the newest runs, of all projects that the sender may read. Raises Unavailable.
@@ -93,7 +94,7 @@ class ShowRuns:
             )
 
         since_ms = 0 if wanted.since is None else round(wanted.since.timestamp() * 1000)
-        page = await self._log.newest(self._partition, command.scope.boundary, admits, wanted.limit, since_ms)
+        page = await self.log.newest(self.partition, command.scope.boundary, admits, wanted.limit, since_ms)
         runs = [run.model_dump(mode="json", by_alias=True) for run in page.runs]
         return CommandResult({"runs": runs, "is_complete": page.is_complete})
 
@@ -102,15 +103,15 @@ MAX_SHOWN_TURNS = 100
 """Turns of one reference: a memory may be distilled from thousands."""
 
 
+@dataclass(frozen=True, slots=True)
 class ShowContexts:
     """The commands `get_context` and `rate` in, what a context was based on, or a rating of that, out."""
 
-    def __init__(self, partition: int, log: ContextLog, memories: Memories, modes: Modes, clock: Clock) -> None:
-        self._partition = partition
-        self._log = log
-        self._memories = memories
-        self._modes = modes
-        self._clock = clock
+    partition: int
+    log: ContextLog
+    memories: Memories
+    modes: Modes
+    clock: Clock
 
     async def get_context(self, command: Command, _offset: int) -> CommandResult:
         """Show what a context of the command's boundary was based on. Raises Rejected or Unavailable."""
@@ -132,9 +133,9 @@ class ShowContexts:
             raise Rejected("invalid_value", message, "arguments.not_useful")
         rating = Rating(
             context_id=context.context_id,
-            rating_id=f"{self._partition}-{offset}",
+            rating_id=f"{self.partition}-{offset}",
             scope=context.scope,
-            at=self._clock.now(),
+            at=self.clock.now(),
             mode=context.mode,
             revision=context.revision,
             principal=command.author,
@@ -146,8 +147,8 @@ class ShowContexts:
     async def _found(self, command: Command, context_id: str) -> LoggedContext:
         """Return a context that the sender may see. Raises Rejected, `not_found`, for any other, and Unavailable."""
         boundary = command.scope.boundary
-        context = await self._log.find(self._partition, boundary, context_id)
-        forgotten = self._modes.get(boundary).forgotten_turns
+        context = await self.log.find(self.partition, boundary, context_id)
+        forgotten = self.modes.get(boundary).forgotten_turns
         is_forgotten = context is not None and forgotten is not None and milliseconds_of(context.at) <= forgotten.at_ms
         if context is None or is_forgotten or not context.is_within(command.permitted_projects):
             message = "this user has no context of that id, or had it too long ago, or contexts are not logged here"
@@ -155,7 +156,7 @@ class ShowContexts:
         return context
 
     def _reference(self, reference: LoggedReference) -> dict[str, Any]:
-        memory = self._memories.get(reference.memory_id)
+        memory = self.memories.get(reference.memory_id)
         # What a category's summary rested on is not kept.
         is_category = reference.memory_id.startswith(CATEGORY_ID_PREFIX)
         shown = reference.model_dump(mode="json", exclude={"offset"}) | {"turns": self._turns(memory, reference.offset)}
@@ -165,12 +166,12 @@ class ShowContexts:
         if memory is None:
             return []
         ids = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
-        turns = [memory] if memory.origin == "said" else map(self._memories.get, list(ids)[:MAX_SHOWN_TURNS])
+        turns = [memory] if memory.origin == "said" else map(self.memories.get, list(ids)[:MAX_SHOWN_TURNS])
         return [
             {
                 "turn_id": turn.turn_id,
                 "conversation_id": turn.conversation_id,
-                "partition": self._partition,
+                "partition": self.partition,
                 "offset": turn.latest if offset is None else offset,
             }
             for turn in turns
@@ -185,35 +186,30 @@ Change = Callable[[Revision], Topology]
 """Returns the topology after a change of this revision. Raises Rejected."""
 
 
+@dataclass(frozen=True, slots=True)
 class EditPipelines:
-    """Commands in, revisions out."""
+    """Commands in, revisions out.
 
-    def __init__(
-        self,
-        partition: int,
-        revisions: Revisions,
-        pipelines: RunnablePipelines,
-        clock: Clock,
-        compare: RequestComparison,
-    ) -> None:
-        """`partition` is part of what identifies a command."""
-        self._compare = compare
-        self._partition = partition
-        self._revisions = revisions
-        self._pipelines = pipelines
-        self._clock = clock
+    `partition` is part of what identifies a command.
+    """
+
+    partition: int
+    revisions: Revisions
+    pipelines: RunnablePipelines
+    clock: Clock
+    compare: RequestComparison
 
     async def get_pipeline(self, command: Command, _offset: int) -> CommandResult:
         """Show a revision with all steps, their contracts and settings. Raises Rejected `not_found`."""
         number = parse_arguments(GetPipeline, command).revision
-        revision = self._revisions.current() if number is None else self._find(number)
+        revision = self.revisions.current() if number is None else self._find(number)
         return CommandResult(await self._view(revision))
 
     async def list_revisions(self, command: Command, _offset: int) -> CommandResult:
         """List the last revisions, latest first."""
-        latest = self._revisions.latest(parse_arguments(ListRevisions, command).limit)
+        latest = self.revisions.latest(parse_arguments(ListRevisions, command).limit)
         return CommandResult(
-            {"current": self._revisions.current().number, "revisions": [revision.summary() for revision in latest]}
+            {"current": self.revisions.current().number, "revisions": [revision.summary() for revision in latest]}
         )
 
     async def edit_pipeline(self, command: Command, offset: int) -> CommandResult:
@@ -225,13 +221,13 @@ class EditPipelines:
         if wanted.dry_run:
             current = self._expected(wanted.expected_revision)
             topology = apply_edits(current.topology, wanted.edits)
-            drafted = await self._pipelines.draft(topology)
+            drafted = await self.pipelines.draft(topology)
             draft = current.model_copy(update={"topology": topology, "hash": topology.digest})
             shown = {**await self._view(draft), "dry_run": True}
             if wanted.compare_last is None:
                 return CommandResult(shown)
-            boundary, running = command.scope.boundary, self._pipelines.current
-            compared = await self._compare(boundary, running, drafted, wanted.compare_last)
+            boundary, running = command.scope.boundary, self.pipelines.current
+            compared = await self.compare(boundary, running, drafted, wanted.compare_last)
             return CommandResult({**shown, "comparison": compared})
 
         def change(current: Revision) -> Topology:
@@ -249,13 +245,13 @@ class EditPipelines:
     async def _make(
         self, command: Command, offset: int, expected: int | None, change: Change, about: Mapping[str, Any]
     ) -> CommandResult:
-        request = f"{self._partition}:{offset}:{hashlib.sha256(to_json(command.arguments)).hexdigest()[:16]}"
-        if (made := self._revisions.made_by(request)) is not None:
+        request = f"{self.partition}:{offset}:{hashlib.sha256(to_json(command.arguments)).hexdigest()[:16]}"
+        if (made := self.revisions.made_by(request)) is not None:
             return CommandResult(await self._view(made))
         for _ in range(MAX_ATTEMPTS):
             current = self._expected(expected)
             topology = change(current)
-            await self._pipelines.draft(topology)
+            await self.pipelines.draft(topology)
             if topology == current.topology:
                 return CommandResult(await self._view(current))
             revision = Revision(
@@ -263,27 +259,27 @@ class EditPipelines:
                 parent=current.number,
                 hash=topology.digest,
                 author=command.author,
-                created_at=self._clock.now(),
+                created_at=self.clock.now(),
                 request=request,
                 topology=topology,
                 **about,
             )
-            if await self._revisions.append(revision):
+            if await self.revisions.append(revision):
                 return CommandResult(await self._view(revision))
         raise Rejected("conflict", "the pipelines are being edited by others; look at them, and try again")
 
     def _expected(self, expected: int | None) -> Revision:
-        current = self._revisions.current()
+        current = self.revisions.current()
         if expected is not None and expected != current.number:
             message = f"the pipelines are at revision {current.number} by now, not {expected}"
             raise Rejected("conflict", message, "arguments.expected_revision")
         return current
 
     def _find(self, number: int) -> Revision:
-        revision = self._revisions.find(number)
+        revision = self.revisions.find(number)
         if revision is None:
             raise Rejected("not_found", f"there is no revision {number}", "arguments.revision")
         return revision
 
     async def _view(self, revision: Revision) -> dict[str, Any]:
-        return await self._pipelines.describe(revision)
+        return await self.pipelines.describe(revision)

@@ -1,6 +1,7 @@
 """Report the health of a boundary and of the deployment."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,57 +42,46 @@ class UsageSource(Protocol):
 COMPARING_JOBS = ("verify", "reconcile")
 """Jobs that compare the vector index with the records."""
 
-NOTHING_SCHEDULED: Schedule = {}
-
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
 """The statuses of memories that are eligible for a vector; `not_applicable` is counted apart."""
 
 StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 
+@dataclass(frozen=True, slots=True)
 class FileCounts:
     """Counts the files of a boundary."""
 
-    def __init__(self, files: Files, memories: Memories) -> None:
-        self._files = files
-        self._memories = memories
+    files: Files
+    memories: Memories
 
     def of(self, boundary: str, projects: Collection[str] | None) -> dict[str, int]:
         """Return how many files are read, fail or wait, of these projects (None: of all); and different uploads."""
         counts = FileStatuses()
-        for memory_id, statuses in self._files.turns(boundary).items():
-            turn = None if projects is None else self._memories.get(memory_id)
+        for memory_id, statuses in self.files.turns(boundary).items():
+            turn = None if projects is None else self.memories.get(memory_id)
             if projects is None or (turn is not None and turn.scope[PROJECT_FIELD] in projects):
                 counts = counts.plus(statuses)
-        stored = {"stored": len(self._files.hashes(boundary))} if projects is None else {}
+        stored = {"stored": len(self.files.hashes(boundary))} if projects is None else {}
         return {**counts.model_dump(), **stored}
 
 
+@dataclass(frozen=True, slots=True)
 class Health:
-    """The command `health` in, its result out."""
+    """The command `health` in, its result out.
 
-    def __init__(
-        self,
-        words: LexicalIndex,
-        modes: Modes,
-        spaces: VectorSpaces,
-        index: VectorIndex,
-        jobs: Jobs,
-        deployment: StatusSource,
-        usage: UsageSource,
-        files: FileCounts,
-        schedule: Schedule = NOTHING_SCHEDULED,
-    ) -> None:
-        """`deployment` reports lag and models of this worker, `usage` counts its requests."""
-        self._files = files
-        self._schedule = schedule
-        self._words = words
-        self._modes = modes
-        self._spaces = spaces
-        self._index = index
-        self._jobs = jobs
-        self._deployment = deployment
-        self._usage = usage
+    `deployment` reports lag and models of this worker, `usage` counts its requests.
+    """
+
+    words: LexicalIndex
+    modes: Modes
+    spaces: VectorSpaces
+    index: VectorIndex
+    jobs: Jobs
+    deployment: StatusSource
+    usage: UsageSource
+    files: FileCounts
+    schedule: Schedule = field(default_factory=dict)
 
     async def __call__(self, command: Command) -> dict[str, Any]:
         """Report the health of the command's boundary and of the deployment.
@@ -103,9 +93,9 @@ class Health:
         turns = self._counts(turn_index_names(boundary), projects)
         items = self._counts(all_item_index_names(boundary), projects)
         counts = _add(turns, items)
-        visible = self._spaces.visible(boundary, projects)
+        visible = self.spaces.visible(boundary, projects)
         names = sorted({*counts, *(mode.name for mode in visible)})
-        last = self._jobs.last_backfill(boundary)
+        last = self.jobs.last_backfill(boundary)
         modes = {
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
             | {"items": sum(items.get(name, {}).values())}
@@ -114,7 +104,7 @@ class Health:
             for name in names
         }
         # The last jobs that ended, the newest first, without texts of memories.
-        ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
+        ended = [job for job in self.jobs.last(boundary) if job.answer is not None]
         shown = [job.summary() for job in ended if projects is None or job.project in projects]
         running = [
             {
@@ -124,17 +114,17 @@ class Health:
                 "done": tally.processed + tally.skipped + tally.failed,
                 "total": tally.total,
             }
-            for tally in self._jobs.under_way(boundary)
+            for tally in self.jobs.under_way(boundary)
             if projects is None or (not tally.job.all_projects and tally.job.scope.project_id in projects)
         ]
-        deployment = dict(self._deployment())
+        deployment = dict(self.deployment())
         maintenance = {**self._maintenance(boundary, projects), **deployment.pop("maintenance", {})}
         return {
             "modes": modes,
             "jobs": running,
             "last_jobs": shown[::-1][:MAX_LAST_JOBS],
-            "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
-            "files": self._files.of(boundary, projects),
+            "growth": count_growth(self.words.memory_columns(boundary), boundary, projects)._asdict(),
+            "files": self.files.of(boundary, projects),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
             "orphans": self._orphans(boundary, projects),
@@ -145,7 +135,7 @@ class Health:
 
     def _orphans(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """Report what the last job that compared the stores has found: rows and vectors without a record."""
-        jobs = () if projects is not None else (*self._jobs.last(boundary), *self._jobs.scheduled(boundary).values())
+        jobs = () if projects is not None else (*self.jobs.last(boundary), *self.jobs.scheduled(boundary).values())
         compared = [job for job in jobs if job.project is None and job.kind in COMPARING_JOBS]
         for job in sorted(compared, key=lambda job: -job.at_ms):
             if counts := (job.summary()["counts"] if job.answer is not None else {}):
@@ -156,7 +146,7 @@ class Health:
 
     def _evaluation(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """Report the last evaluation, without the outcomes of single questions."""
-        for job in reversed(self._jobs.last(boundary)):
+        for job in reversed(self.jobs.last(boundary)):
             if job.kind == "evaluate" and job.answer is not None and (projects is None or job.project in projects):
                 body = job.body()
                 if body["result"] is not None:
@@ -166,17 +156,17 @@ class Health:
 
     def _maintenance(self, boundary: str, projects: Collection[str] | None) -> dict[str, Any]:
         """Report the scheduled jobs of the user, each with its last run, which covers all projects."""
-        last = self._jobs.scheduled(boundary) if projects is None else {}
+        last = self.jobs.scheduled(boundary) if projects is None else {}
         return {
-            kind: {"every_hours": self._schedule[kind], "last": last[kind].summary() if kind in last else None}
+            kind: {"every_hours": self.schedule[kind], "last": last[kind].summary() if kind in last else None}
             for kind in MAINTENANCE_JOBS
-            if kind in self._schedule
+            if kind in self.schedule
         }
 
     def _counts(self, index_names: Iterable[str], projects: Collection[str] | None) -> StatusCounts:
         counts: StatusCounts = {}
         for index_name in index_names:
-            counts = _add(counts, self._words.counts(index_name, projects))
+            counts = _add(counts, self.words.counts(index_name, projects))
         return counts
 
     def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
@@ -185,7 +175,7 @@ class Health:
         fingerprint, error = None, None
         for mode in modes:
             try:
-                digest = self._spaces.resolve(mode)[1].fingerprint.digest
+                digest = self.spaces.resolve(mode)[1].fingerprint.digest
             except ModelMissing as missing:
                 error = {"code": "unavailable", "message": str(missing)}
             else:
@@ -199,10 +189,10 @@ class Health:
         mode = next((mode for mode in visible if mode.name == name and mode.former is not None), None)
         if mode is None or mode.former is None:
             return None
-        indexes = list(map(self._words.memory_columns, index_names(boundary)))
+        indexes = list(map(self.words.memory_columns, index_names(boundary)))
         in_mode = [columns.of_kind(lambda kind: kind.mode == name).astype(np.bool_) for columns in indexes]
         vectors = sum(int((columns.held() & mask).sum()) for columns, mask in zip(indexes, in_mode, strict=True))
-        serves = self._spaces.former_serves(boundary, mode)
+        serves = self.spaces.former_serves(boundary, mode)
         return {"embedder": mode.former.embedder, "serves": serves, "vectors": vectors}
 
     def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
@@ -212,24 +202,24 @@ class Health:
         """
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         is_limited = command.permitted_projects is not None
-        corrections = 0 if is_limited else self._modes.get(command.scope.boundary).corrections
-        usage = self._usage.of(command.scope.boundary)
+        corrections = 0 if is_limited else self.modes.get(command.scope.boundary).corrections
+        usage = self.usage.of(command.scope.boundary)
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,
             "corrections_per_hundred": round(100 * corrections / classified, 2) if classified else 0.0,
-            **self._usage(),
+            **self.usage(),
             "user": dict.fromkeys(usage, 0) if is_limited else usage,
         }
 
     async def _index_status(self) -> str:
         try:
-            await self._index.spaces()
+            await self.index.spaces()
         except Unavailable as problem:
             return f"unavailable: {problem}"
-        if (problem_now := self._index.problem()) is not None:
+        if (problem_now := self.index.problem()) is not None:
             return f"unavailable: {problem_now}"
-        damaged = self._index.set_aside()
+        damaged = self.index.set_aside()
         return f"ready; set aside as damaged and made again: {', '.join(damaged)}" if damaged else "ready"
 
 

@@ -1,6 +1,7 @@
 """Show files: `list_files`, `get_file_parts`, and `get_file`, in every project that the sender may read."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from modestream_client.arguments import GetFile, GetFileParts, ListFiles
 from modestream_client.results import FileList, FilePart, FileParts, ListedFile
@@ -17,13 +18,13 @@ from schemas.state.files import FileStatuses, upload_uri
 from schemas.state.memories import Memory, Resource, turn_index_names
 
 
+@dataclass(frozen=True, slots=True)
 class ShowFiles:
     """Commands in, files and their texts out. Writes nothing."""
 
-    def __init__(self, memories: Memories, words: LexicalIndex, files: Files) -> None:
-        self._memories = memories
-        self._words = words
-        self._files = files
+    memories: Memories
+    words: LexicalIndex
+    files: Files
 
     async def list_files(self, command: Command, _offset: int) -> CommandResult:
         """Show the files of the newest turns that match, and count all by status."""
@@ -32,7 +33,7 @@ class ShowFiles:
         projects = permitted if wanted.all_projects else (command.scope.project_id,)
         counted = FileStatuses()
         matching: list[tuple[int, str]] = []
-        statuses = self._files.turns(boundary)
+        statuses = self.files.turns(boundary)
         for occurred_ms, memory_id, project, conversation in self._turns(boundary, statuses):
             if not all(names is None or project in names for names in (projects, permitted)):
                 continue
@@ -42,7 +43,7 @@ class ShowFiles:
             if wanted.status is None or getattr(statuses[memory_id], wanted.status):
                 matching.append((occurred_ms, memory_id))
         matching.sort(reverse=True)
-        shown = (self._memories.get(each) for _, each in matching[wanted.skip : wanted.skip + wanted.limit])
+        shown = (self.memories.get(each) for _, each in matching[wanted.skip : wanted.skip + wanted.limit])
         files = [
             _listed(turn, resource)
             for turn in shown
@@ -55,14 +56,14 @@ class ShowFiles:
     async def get_file_parts(self, command: Command, _offset: int) -> CommandResult:
         """Show a part of a file's text. Raises Rejected, `not_found`."""
         wanted = parse_arguments(GetFileParts, command)
-        turn, permitted = self._memories.get(wanted.memory_id), command.permitted_projects
+        turn, permitted = self.memories.get(wanted.memory_id), command.permitted_projects
         is_shown = turn is not None and turn.boundary == command.scope.boundary
         if turn is None or not is_shown or (permitted is not None and turn.scope[PROJECT_FIELD] not in permitted):
             raise Rejected("not_found", "this user has no memory of that id", "arguments.memory_id")
         read = (each for each in turn.resources if each.status is not None and wanted.uri in (None, each.uri))
         if (resource := next(read, None)) is None:
             raise Rejected("not_found", "this memory has no such file", "arguments.uri")
-        parts = (self._memories.get(part_id) for part_id in part_ids(turn, resource))
+        parts = (self.memories.get(part_id) for part_id in part_ids(turn, resource))
         supported = [(part, part.item.supports[0]) for part in parts if part is not None and part.item is not None]
         selected = [pair for pair in supported if wanted.page in (None, pair[1].page)]
         before = sum(support.end <= wanted.at for _, support in selected) if wanted.at is not None else 0
@@ -86,8 +87,8 @@ class ShowFiles:
     async def get_file(self, command: Command, _offset: int) -> CommandResult:
         """Return what is known of a file that a memory of the user has, in a project that the sender may read."""
         sha256, permitted = parse_arguments(GetFile, command).sha256, command.permitted_projects
-        for memory_id in self._files.holders(command.scope.boundary, sha256).memories:
-            memory = self._memories.get(memory_id)
+        for memory_id in self.files.holders(command.scope.boundary, sha256).memories:
+            memory = self.memories.get(memory_id)
             resource = find_resource(memory, upload_uri(sha256))
             is_permitted = permitted is None or (memory is not None and memory.scope[PROJECT_FIELD] in permitted)
             if resource is not None and is_permitted:
@@ -96,7 +97,7 @@ class ShowFiles:
 
     def _turns(self, boundary: str, memory_ids: Iterable[str]) -> Iterable[tuple[int, str, str | None, str | None]]:
         """Yield time in ms, id, project and conversation of these turns, by the columns: no record is read."""
-        by_index = [self._words.memory_columns(name) for name in turn_index_names(boundary)]
+        by_index = [self.words.memory_columns(name) for name in turn_index_names(boundary)]
         names = [columns.conversation_names() for columns in by_index]
         for memory_id in memory_ids:
             for columns, conversations in zip(by_index, names, strict=True):

@@ -8,7 +8,7 @@ reachable; the caller retries.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from modestream_client.vocabulary import Confidence
@@ -81,12 +81,12 @@ class ClusterSummary:
     tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Summarise:
     """Clusters in, texts out."""
 
-    def __init__(self, model: LanguageModel, template: Template) -> None:
-        self._model = model
-        self._template = template
+    model: LanguageModel
+    template: Template
 
     def expected_tokens(self, cluster: TurnCluster, mode_prompt: str | None = None) -> int:
         """Return the number of tokens that a cluster may cost; 0 if no model is asked."""
@@ -103,7 +103,7 @@ class Summarise:
         if not may_ask or not self._may_ask(cluster):
             return by_rules
         try:
-            answered = await self._model.ask(
+            answered = await self.model.ask(
                 SUMMARISE_STEP, SUMMARISE_ROLE, self._prompt(cluster, mode_prompt), ClusterSummaryAnswer
             )
         except (Unavailable, Unanswerable):
@@ -114,31 +114,32 @@ class Summarise:
         return ClusterSummary(text, answered.answer.confidence, by_model=True, tokens=cost)
 
     def _may_ask(self, cluster: TurnCluster) -> bool:
-        return not cluster.is_private and self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
+        return not cluster.is_private and self.model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
 
     def _prompt(self, cluster: TurnCluster, mode_prompt: str | None) -> Prompt:
         said = render_sources(cluster.sources[:MAX_SHOWN_TURNS], lambda text: clip_text(text, MAX_SHOWN_CHARS))
         parts = {"said": said, "mode": json.dumps(mode_prompt, ensure_ascii=False)}
-        return fill_prompt(self._template.text, self._template.version, parts)
+        return fill_prompt(self.template.text, self.template.version, parts)
 
 
+@dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """Items in, `ItemsMerged` events out."""
+    """Items in, `ItemsMerged` events out.
 
-    def __init__(
-        self, memories: Memories, words: LexicalIndex, *, similarity: float = 1.0, has_decay: bool = True
-    ) -> None:
-        """Items with this share of words in common are one; `has_decay`: the stability of old ones is lowered."""
-        self._similarity = similarity
-        self._has_decay = has_decay
-        self._memories = memories
-        self._words = words
+    Items with this share of words in common are one; `has_decay`: the stability of old ones is lowered.
+    """
+
+    memories: Memories
+    words: LexicalIndex
+    _: KW_ONLY
+    similarity: float = 1.0
+    has_decay: bool = True
 
     def items(self, run: ConsolidationRun, mode: str) -> list[str]:
         """Return the ids of current items and distilled memories of a scope and mode."""
         item_ids: list[str] = []
         for name in index_names(run.trigger.scope.boundary):
-            memories = self._words.memory_columns(name)
+            memories = self.words.memory_columns(name)
             has_turns = name == run.trigger.scope.boundary
 
             def is_item(kind: MemoryKind, *, has_turns: bool = has_turns) -> bool:
@@ -152,10 +153,10 @@ class Deduplicate:
 
     def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """Return the entries of these items to compare, and the events of decayed ones."""
-        current = [memory for memory_id in ids if (memory := self._memories.get(memory_id)) is not None]
+        current = [memory for memory_id in ids if (memory := self.memories.get(memory_id)) is not None]
         items = [memory for memory in current if memory.item is not None and memory.superseded_by is None]
         entries = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
-        decayed = [(item, decayed_stability(item, run.at)) for item in items if self._has_decay]
+        decayed = [(item, decayed_stability(item, run.at)) for item in items if self.has_decay]
         return entries, [
             ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
             for item, stability in decayed
@@ -166,22 +167,22 @@ class Deduplicate:
         """Return the events that merge items into older ones of the same content."""
         return [
             ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-            for item, older in find_duplicates(entries, self._similarity)
+            for item, older in find_duplicates(entries, self.similarity)
         ]
 
     def is_settled(self, event: ItemsMerged) -> bool:
         """True if an event has been applied, or will not be."""
-        item = self._memories.get(event.memory_id)
+        item = self.memories.get(event.memory_id)
         if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
             return True
         if event.into is None:
             return item.item.stability == event.stability
-        older = self._memories.get(event.into)
+        older = self.memories.get(event.into)
         return older is None or not can_supersede(item, older)
 
     def item(self, memory_id: str) -> Memory | None:
         """Return the current record of an item."""
-        return self._memories.get(memory_id)
+        return self.memories.get(memory_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ as it is sent, never exceeds the budget without its reserve.
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import NamedTuple
@@ -114,37 +115,25 @@ class AssembledContext(AssembleResult):
     modes: tuple[str, ...] = Field(default=(), exclude=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Assemble:
-    """Assemble requests in, contexts out. Writes nothing."""
+    """Assemble requests in, contexts out. Writes nothing.
 
-    def __init__(
-        self,
-        words: LexicalIndex,
-        memories: Memories,
-        tokens: TokenCounter,
-        interaction: Judge,
-        search: Retriever,
-        snapshots: SnapshotReader,
-        clock: Clock,
-        limits: ContextLimits,
-        taxonomy: ModeTaxonomy,
-        pipelines: ActivePipelines,
-        stability: StabilitySource = assume_stable,
-        intentions: Intentions | None = None,
-    ) -> None:
-        """`stability` is the one that `interaction` respects; `intentions` has what was set for the whole user."""
-        self._pipelines = pipelines
-        self._intentions = intentions
-        self._words = words
-        self._memories = memories
-        self._tokens = tokens
-        self._interaction = interaction
-        self._search = search
-        self._snapshots = snapshots
-        self._clock = clock
-        self._limits = limits
-        self._taxonomy = taxonomy
-        self._stability = stability
+    `stability` is the one that `interaction` respects; `intentions` has what was set for the whole user.
+    """
+
+    words: LexicalIndex
+    memories: Memories
+    tokens: TokenCounter
+    interaction: Judge
+    search: Retriever
+    snapshots: SnapshotReader
+    clock: Clock
+    limits: ContextLimits
+    taxonomy: ModeTaxonomy
+    pipelines: ActivePipelines
+    stability: StabilitySource = assume_stable
+    intentions: Intentions | None = None
 
     async def answer(self, request: AssembleRequest) -> tuple[AssembledContext, Warnings]:
         """Assemble a context.
@@ -156,7 +145,7 @@ class Assemble:
         passages: dict[str, list[Span]] = {}
         quoted: dict[str, list[str]] = {}
         source = self._source(request, summaries, passages, quoted)
-        packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
+        packer = await PromptPacker.begin(source, self.tokens, self.limits.max_budget_tokens)
         search = RetrieveRequest(
             scope=request.scope,
             query=request.query,
@@ -167,7 +156,7 @@ class Assemble:
         )
         # A context may take more hits than one request may ask for.
         top_k = max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))
-        retrieved, warnings = await self._search(search.model_copy(update={"top_k": top_k}))
+        retrieved, warnings = await self.search(search.model_copy(update={"top_k": top_k}))
         passages |= passages_to_show(retrieved.hits)
         quoted |= {
             hit.memory_id: [item.memory_id for item in hit.items if item.type == "document"]
@@ -176,7 +165,7 @@ class Assemble:
         }
         state: State = {"query": request.query, "hits": retrieved.hits, "modes": retrieved.modes}
         build = partial(self._build, request, packer, source.now, summaries)
-        await self._pipelines.run({BUILD_CONTEXT: build}, state)
+        await self.pipelines.run({BUILD_CONTEXT: build}, state)
         return state["context"], [*warnings, *state["warned"]]
 
     async def _build(
@@ -185,12 +174,15 @@ class Assemble:
         interaction, judge_warnings = await self._judge(request)
         # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
         evidence, mode, today = self._evidence(request, state["hits"]), interaction.mode, now.date()
-        readings = await self._snapshots.prepare(request, state["modes"], today)
-        snapshot = self._snapshots.read(request, mode, state["modes"], evidence, readings)
+        readings = await self.snapshots.prepare(request, state["modes"], today)
+        snapshot = self.snapshots.read(request, mode, state["modes"], evidence, readings)
         summaries |= snapshot.summaries
-        table = self._taxonomy.modes[mode]
+        table = self.taxonomy.modes[mode]
         await _fill(packer, table, snapshot)
         prompt, content = await packer.prompt(), packer.content
+        # A UUIDv7: its time says where in a log to look for it. The variant, and the bits below it, are a UUIDv4's.
+        random = uuid.uuid4().int
+        context_id = milliseconds_of(now) << 80 | 7 << 76 | (random >> 64 & 0xFFF) << 64 | random & ((1 << 64) - 1)
         result = AssembledContext(
             messages=prompt.messages,
             references=prompt.references,
@@ -202,12 +194,12 @@ class Assemble:
             dropped=sorted(content.dropped, key=snapshot.age_of),
             sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
             breaches=[breach_of(*sticky) for sticky in packer.sticky if content.is_missing(sticky[1])],
-            context_id=_context_id(now),
+            context_id=str(uuid.UUID(int=context_id)),
             shown=_shown(prompt.references, content, evidence),
             modes=tuple(state["modes"]),
             diagnostics=ContextDiagnostics(
                 kept_against_mode=list(filter(content.has, snapshot.candidates.kept_against)),
-                taxonomy_version=self._taxonomy.version,
+                taxonomy_version=self.taxonomy.version,
             ),
         )
         if prompt.question is not None:
@@ -226,38 +218,38 @@ class Assemble:
         @cache
         def terms() -> TermCoverage:
             """Return the query's terms; most contexts cut no text and never need them."""
-            return query_coverage(request.query, self._words, request.scope.boundary)
+            return query_coverage(request.query, self.words, request.scope.boundary)
 
         already_shown = frozenset(request.already_shown)
 
         def record(memory_id: str) -> Memory | None:
-            memory = summaries.get(memory_id) or self._memories.get(memory_id)
+            memory = summaries.get(memory_id) or self.memories.get(memory_id)
             if memory is None or (request.for_model and memory.visibility.private):
                 return None
             if already_shown and text_digest(memory.text) in already_shown:
                 return None
             if memory_id not in quoted:
                 return memory
-            parts = map(self._memories.get, quoted[memory_id])
+            parts = map(self.memories.get, quoted[memory_id])
             return with_quotes(memory, [part for part in parts if part is not None and is_part(part)])
 
         return PromptSource(
             request,
             record=record,
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
-            now=self._clock.now(),
+            now=self.clock.now(),
             passages=passages,
-            changed_at=ChangedValues(self._words, self._memories, scope_filter(request)).changed_at,
+            changed_at=ChangedValues(self.words, self.memories, scope_filter(request)).changed_at,
             intention=self._intention_of_user(request),
         )
 
     def _intention_of_user(self, request: AssembleRequest) -> Mapping[str, Sequence[str]]:
         """Return what was set above all projects, by list, as far as its share of the budget reaches."""
         # It rests on no memory, so that it matches no filter.
-        if self._intentions is None or request.filters is not None:
+        if self.intentions is None or request.filters is not None:
             return {}
         scope = scope_of_user(request.scope.boundary, request.scope.fields(), request.scope.boundary_fields)
-        intention = self._intentions.get(scope)
+        intention = self.intentions.get(scope)
         room = request.budget_tokens // INTENTION_BUDGET_DIVISOR * CHARS_PER_TOKEN
         shown: dict[str, list[str]] = {}
         for part in SETTABLE_PARTS:
@@ -273,36 +265,28 @@ class Assemble:
         """Return the scores of the hits that score high enough by id, best first."""
         floor = request.min_score
         if floor is None:
-            floor = self._limits.min_score
-            if not hits or hits[0].score < self._limits.min_best_score:
+            floor = self.limits.min_score
+            if not hits or hits[0].score < self.limits.min_best_score:
                 return {}
         return {hit.memory_id: hit.score for hit in hits if hit.score >= floor}
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
-        if (interaction := given_interaction(request.interaction_mode, request.intent, self._taxonomy)) is not None:
+        if (interaction := given_interaction(request.interaction_mode, request.intent, self.taxonomy)) is not None:
             return interaction, []
-        memory_columns = self._words.memory_columns(request.scope.boundary)
+        memory_columns = self.words.memory_columns(request.scope.boundary)
         turns = (
             memory_columns.latest(scope_filter(request), request.conversation_id, MAX_JUDGED_TURNS)
             if request.conversation_id
             else []
         )
-        stability = self._stability(request.scope.boundary)
+        stability = self.stability(request.scope.boundary)
         fallback = [("interaction_fallback", describe_fallback(stability))] if stability.is_fallback else []
-        judged = [memory for memory_id in turns if (memory := self._memories.get(memory_id)) is not None]
+        judged = [memory for memory_id in turns if (memory := self.memories.get(memory_id)) is not None]
         try:
-            return await self._interaction(request, judged), fallback
+            return await self.interaction(request, judged), fallback
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
-            return interaction_by_intent(request.query, self._taxonomy), [("degraded", message), *fallback]
-
-
-def _context_id(now: datetime) -> str:
-    """Return a UUIDv7: its time says where in a log to look for it."""
-    random = uuid.uuid4().int
-    # The variant, and the bits below it, are those of a UUIDv4.
-    value = milliseconds_of(now) << 80 | 7 << 76 | (random >> 64 & 0xFFF) << 64 | random & ((1 << 64) - 1)
-    return str(uuid.UUID(int=value))
+            return interaction_by_intent(request.query, self.taxonomy), [("degraded", message), *fallback]
 
 
 def _shown(
@@ -356,30 +340,30 @@ def _unknown_pins(unknown: Sequence[str]) -> Warnings:
     return [("unknown_pin", f"not in this scope and its mode: {named}{more}")]
 
 
+@dataclass(frozen=True, slots=True)
 class ChangedValues:
     """Turns in, the times of the statements that replaced theirs out."""
 
-    def __init__(self, words: LexicalIndex, memories: Memories, where: MemoryFilter) -> None:
-        self._words = words
-        self._memories = memories
-        self._where = where
+    words: LexicalIndex
+    memories: Memories
+    where: MemoryFilter
 
     def changed_at(self, turn: Memory) -> datetime | None:
         """Return the time of the first statement that replaced one of this turn; None if all of it holds.
 
         A statement that is private, or that no search finds, says nothing about a turn that is neither.
         """
-        items, times = self._words.memory_columns(item_index_name(turn.boundary)), []
-        superseded = items.superseded(self._where)
+        items, times = self.words.memory_columns(item_index_name(turn.boundary)), []
+        superseded = items.superseded(self.where)
         for item_id in turn.items:
             number = items.number_of.get(item_id)
             # Most items are current: their records need not be read.
             if number is None or not superseded[number]:
                 continue
-            item = self._memories.get(item_id)
+            item = self.memories.get(item_id)
             if item is None or item.item is None or item.superseded_by is None or not is_contradicted(item):
                 continue
-            successor = self._memories.get(item.superseded_by)
+            successor = self.memories.get(item.superseded_by)
             if successor is not None and (turn.visibility.private or not successor.visibility.private):
                 times.append(item.item.valid_until)
         return min((time for time in times if time is not None), default=None)

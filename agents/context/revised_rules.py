@@ -6,6 +6,7 @@ error that a later statement reports as fixed is none. Applying awaits nothing; 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from functools import cache
 from itertools import chain
@@ -124,21 +125,24 @@ class Statement(NamedTuple):
     sentences: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
 class RevisedRules:
-    """Finds turns with rules that no longer hold, and turns in which a model found a rule."""
+    """Finds turns with rules that no longer hold, and turns in which a model found a rule.
 
-    def __init__(self, words: LexicalIndex, memories: Memories, *, asks_model: bool = False) -> None:
-        """`asks_model`: a language model reads the turns."""
-        self._words = words
-        self._memories = memories
-        self._asks_model = asks_model
+    `asks_model`: a language model reads the turns.
+    """
+
+    words: LexicalIndex
+    memories: Memories
+    _: KW_ONLY
+    asks_model: bool = False
 
     def apply(
         self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
     ) -> VisibleSet:
         """Return the visible set with the labels that still hold."""
         revised = dict(self._remaining_labels(memory_columns, where, texts))
-        for number, label in self._model_labels(memory_columns, where, texts) if self._asks_model else ():
+        for number, label in self._model_labels(memory_columns, where, texts) if self.asks_model else ():
             revised[number] = revised.get(number, _label_at(visible, number)) | label
         for number, lost in self._lost_labels(visible, memory_columns, texts):
             if lost:
@@ -151,7 +155,7 @@ class RevisedRules:
         """Read the texts that `apply` reads, with pauses."""
         readings = (
             self._remaining_labels(memory_columns, where, texts),
-            self._model_labels(memory_columns, where, texts) if self._asks_model else (),
+            self._model_labels(memory_columns, where, texts) if self.asks_model else (),
             self._lost_labels(visible, memory_columns, texts),
         )
         for _ in chain(*readings):
@@ -163,7 +167,7 @@ class RevisedRules:
         """Yield the turns with outdated items, by number, with the labels of their other sentences."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         # The latest visible items about current state that no longer hold.
-        indexed = self._words.memory_columns(item_index_name(where.boundary))
+        indexed = self.words.memory_columns(item_index_name(where.boundary))
         mask = indexed.superseded(where) & ((indexed.columns.labels & CURRENT_STATE_LABELS.value) != 0)
         for item in filter(is_contradicted, self._latest(mask, where, MAX_OUTDATED_ITEMS)):
             for memory_id in _source_ids(item):
@@ -217,7 +221,7 @@ class RevisedRules:
         self, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
     ) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns that a model has read, by number, with the labels of their items' kinds."""
-        indexed = self._words.memory_columns(item_index_name(where.boundary))
+        indexed = self.words.memory_columns(item_index_name(where.boundary))
         mask = ~indexed.superseded(where) & ((indexed.columns.labels & STICKY_LABELS.value) != 0)
         for item in self._latest(mask, where, MAX_MODEL_RULE_ITEMS):
             label = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
@@ -232,10 +236,10 @@ class RevisedRules:
         """Return the latest visible ones of these items."""
         if not mask.any():
             return []
-        memory_columns = self._words.memory_columns(item_index_name(where.boundary))
+        memory_columns = self.words.memory_columns(item_index_name(where.boundary))
         numbers = np.flatnonzero(mask & memory_columns.admitted(where, include_superseded=True))
         latest = numbers[np.argsort(-memory_columns.columns.occurred_ms[numbers], kind="stable")[:most]]
-        memories = (self._memories.get(memory_columns.id_of[number]) for number in latest.tolist())
+        memories = (self.memories.get(memory_columns.id_of[number]) for number in latest.tolist())
         return [memory for memory in memories if memory is not None]
 
 

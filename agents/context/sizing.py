@@ -87,24 +87,22 @@ class EntrySizer:
     async def sized(self, memories: AsyncIterable[Memory]) -> AsyncGenerator[SizedEntry, None]:
         """Yield the entries of memories in their order, reading no further than is asked for."""
         async for batch in _batches(memories):
-            await self._count([memory for memory in batch if memory.memory_id not in self._sized])
+            uncounted = [memory for memory in batch if memory.memory_id not in self._sized]
+            whole = await self._size(
+                [(memory, Entry.of(memory, self._passages(memory), self._changed_at(memory))) for memory in uncounted]
+            )
+            cut: list[tuple[Memory, Entry]] = []
+            for entry in whole:
+                if not entry.entry.excerpt and (text := self._excerpt(entry)) is not None:
+                    cut.append((entry.memory, entry.entry._replace(text=text, excerpt=True)))
+                await self._pauses.pause_if_due()
+            self._sized.update((entry.memory.memory_id, entry) for entry in whole)
+            for shorter in await self._size(cut):
+                whole_entry = self._sized[shorter.memory.memory_id]
+                self._sized[shorter.memory.memory_id] = min(shorter, whole_entry, key=lambda entry: entry.tokens)
             for memory in batch:
                 yield self._sized[memory.memory_id]
                 await self._pauses.pause_if_due()
-
-    async def _count(self, memories: Sequence[Memory]) -> None:
-        whole = await self._size(
-            [(memory, Entry.of(memory, self._passages(memory), self._changed_at(memory))) for memory in memories]
-        )
-        cut: list[tuple[Memory, Entry]] = []
-        for entry in whole:
-            if not entry.entry.excerpt and (text := self._excerpt(entry)) is not None:
-                cut.append((entry.memory, entry.entry._replace(text=text, excerpt=True)))
-            await self._pauses.pause_if_due()
-        self._sized.update((entry.memory.memory_id, entry) for entry in whole)
-        for shorter in await self._size(cut):
-            whole_entry = self._sized[shorter.memory.memory_id]
-            self._sized[shorter.memory.memory_id] = min(shorter, whole_entry, key=lambda entry: entry.tokens)
 
     async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
         if not entries:

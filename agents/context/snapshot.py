@@ -4,7 +4,7 @@ Every section has memories of the context's modes alone; only safety requirement
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import NamedTuple
@@ -43,26 +43,26 @@ MAX_SHOWN_CATEGORIES = 50
 ScopedCategory = tuple[ScopeFields, Category]
 
 
+@dataclass(frozen=True, slots=True)
 class CategorySummaries:
     """Questions in, capsules out."""
 
-    def __init__(self, words: LexicalIndex, memories: Memories, categories: Categories) -> None:
-        self._words = words
-        self._memories = memories
-        self._categories = categories
+    words: LexicalIndex
+    memories: Memories
+    categories: Categories
 
     async def matching(self, query: str, where: MemoryFilter, pauses: Pauses) -> list[ScopedCategory]:
         """Return the categories with summaries that match a question, best first; reads them with pauses."""
         scoped: list[ScopedCategory] = []
-        for scope in select_scopes(where, self._words.memory_columns(where.boundary)):
+        for scope in select_scopes(where, self.words.memory_columns(where.boundary)):
             if len(scoped) >= MAX_MATCHED_CATEGORIES:
                 break
-            scoped += [(scope, category) for category in self._categories.get(scope).all() if category.summary]
+            scoped += [(scope, category) for category in self.categories.get(scope).all() if category.summary]
             await pauses.pause_if_due()
         if not scoped:
             return []
         texts = [category_text(category) for _, category in scoped[:MAX_MATCHED_CATEGORIES]]
-        matches = match_entries(texts, query_coverage(query, self._words, where.boundary))
+        matches = match_entries(texts, query_coverage(query, self.words, where.boundary))
         return [scoped[match.place] for match in matches[:MAX_SHOWN_CATEGORIES]]
 
     def capsules(
@@ -72,7 +72,7 @@ class CategorySummaries:
 
         `for_model`: a capsule shows nothing of private memories.
         """
-        matching_memory = filtered_reader(self._memories.get, self._words.memory_columns, where)
+        matching_memory = filtered_reader(self.memories.get, self.words.memory_columns, where)
 
         # A summary shows nothing of modes that the filter excludes.
         def read(memory_id: str) -> Memory | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,18 +24,18 @@ VectorPair = tuple[Vector, Vector]
 """The vectors of one turn: by the mode's embedder, by `general`."""
 
 
+@dataclass(frozen=True, slots=True)
 class CompareEmbedders:
     """Jobs in, comparisons out."""
 
-    def __init__(self, memories: Memories, words: LexicalIndex, spaces: VectorSpaces) -> None:
-        self._memories = memories
-        self._words = words
-        self._spaces = spaces
+    memories: Memories
+    words: LexicalIndex
+    spaces: VectorSpaces
 
     def modes(self, job: Job) -> list[Mode]:
         """Return the mode of a job, or those with an embedder of their own, by name; a project's before the user's."""
         projects = None if job.all_projects else (job.scope.project_id,)
-        visible = self._spaces.visible(job.scope.boundary, projects)
+        visible = self.spaces.visible(job.scope.boundary, projects)
         if job.all_projects:
             visible = visible[::-1]
         by_name = {mode.name: mode for mode in visible}
@@ -46,7 +47,7 @@ class CompareEmbedders:
         if mode.embedder == GENERAL:
             return []
         scope = None if job.all_projects else job.scope.model_dump()
-        columns = self._words.memory_columns(job.scope.boundary)
+        columns = self.words.memory_columns(job.scope.boundary)
         return sample_turns(columns, lambda kind: kind.mode == mode.name and scope in (None, dict(kind.scope)))
 
     async def encode(self, turn: SampledTurn, mode: Mode) -> VectorPair | None:
@@ -54,11 +55,11 @@ class CompareEmbedders:
 
         Raises ModelMissing while a model is not loaded, Unavailable while one does not answer.
         """
-        memory = self._memories.get(turn.memory_id)
+        memory = self.memories.get(turn.memory_id)
         if memory is None:
             return None
         text = embedding_text(memory)
-        of_mode, general = self._spaces.embedder(mode, text), self._spaces.embedder(GENERAL_MODE, text)
+        of_mode, general = self.spaces.embedder(mode, text), self.spaces.embedder(GENERAL_MODE, text)
         try:
             first, second = await encode_memory(of_mode, memory), await encode_memory(general, memory)
         except (ModelMissing, Unavailable):

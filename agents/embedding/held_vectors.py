@@ -49,11 +49,11 @@ Collections = Mapping[str, Fingerprint]
 """The fingerprints of the existing collections, by name."""
 
 
+@dataclass(frozen=True, slots=True)
 class HeldVectors:
     """The part of `Embed` that keeps and removes vectors of other spaces."""
 
-    def __init__(self, spaces_at: Callable[[int], VectorSpaces]) -> None:
-        self._spaces_at = spaces_at
+    spaces_at: Callable[[int], VectorSpaces]
 
     async def verify(
         self,
@@ -107,7 +107,7 @@ class HeldVectors:
             memory = encoded.memory
             if encoded.is_release and memory is not None:
                 # The vectors of a released memory stay if it has changed since, or its mode has a former embedder.
-                is_held_again = self._spaces_at(encoded.partition).has_former(memory)
+                is_held_again = self.spaces_at(encoded.partition).has_former(memory)
                 if is_held_again or memory.embedding.status != "ready":
                     continue
             places = {place.mode for place in (*encoded.strays, encoded.place) if place is not None}

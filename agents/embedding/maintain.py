@@ -46,51 +46,43 @@ class InspectedMemory:
         return "again" if self.memory.embedding.status == "ready" and not self.is_stale else "stale"
 
 
+@dataclass(frozen=True, slots=True)
 class Maintain:
     """Jobs in, due actions out."""
 
-    def __init__(
-        self,
-        partition: int,
-        memories: Memories,
-        words: LexicalIndex,
-        index: VectorIndex,
-        spaces: VectorSpaces,
-        clock: Clock,
-    ) -> None:
-        self._partition = partition
-        self._memories = memories
-        self._words = words
-        self._index = index
-        self._spaces = spaces
-        self._clock = clock
+    partition: int
+    memories: Memories
+    words: LexicalIndex
+    index: VectorIndex
+    spaces: VectorSpaces
+    clock: Clock
 
     def affected_ids(self, job: Job) -> list[str]:
         """Return the ids of all memories that the job covers: turns, then items."""
-        indexes = [self._words.memory_columns(name) for name in index_names(job.scope.boundary)]
+        indexes = [self.words.memory_columns(name) for name in index_names(job.scope.boundary)]
         return [memory_id for each in indexes for memory_id in list_ids_of_job(each, job)]
 
     def modes(self, job: Job) -> list[str]:
         """Return the names of a job's modes, without one that was deleted or forgotten since the job began."""
-        visible = self._spaces.visible(job.scope.boundary, None if job.all_projects else (job.scope.project_id,))
+        visible = self.spaces.visible(job.scope.boundary, None if job.all_projects else (job.scope.project_id,))
         return sorted({mode.name for mode in visible if job.mode in (None, mode.name)})
 
     async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
         """Return the due actions for the existing ones of these memories."""
-        existing = [self._memories.get(memory_id) for memory_id in memory_ids]
+        existing = [self.memories.get(memory_id) for memory_id in memory_ids]
         memories = [memory for memory in existing if memory is not None]
         missing = await self._missing(memories) if job.kind in ("reconcile", "verify") else set()
         inspected: list[InspectedMemory] = []
         for memory in memories:
-            digest, is_missing = self._spaces.digest(memory), memory.memory_id in missing
+            digest, is_missing = self.spaces.digest(memory), memory.memory_id in missing
             due = maintenance_action(job, memory, digest, is_missing=is_missing)
             inspected.append(InspectedMemory(memory, due, is_missing or is_in_other_space(memory, digest)))
         return inspected
 
     def outcome_of(self, inspected: InspectedMemory) -> JobOutcome | None:
         """Return the outcome for a memory since its inspection; None while it is pending."""
-        now = self._memories.get(inspected.memory.memory_id)
-        return job_outcome(inspected.memory, now, None if now is None else self._spaces.digest(now))
+        now = self.memories.get(inspected.memory.memory_id)
+        return job_outcome(inspected.memory, now, None if now is None else self.spaces.digest(now))
 
     def reembed_event(self, inspected: InspectedMemory) -> Embedded:
         """Return the event that requests a memory's vector."""
@@ -101,29 +93,29 @@ class Maintain:
                 "content_hash": memory.content_hash,
                 "mode": memory.mode,
                 "status": inspected.requested_status,
-                "at": self._clock.now(),
+                "at": self.clock.now(),
             }
         )
 
     async def orphans(self, job: Job) -> AsyncIterator[Embedded]:
         """Yield an event for each vector in a location that no record has; `agents.memory` requests its removal."""
-        for name, fingerprint in (await self._index.spaces()).items():
+        for name, fingerprint in (await self.index.spaces()).items():
             space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
                 location = VectorLocation(mode=space.mode, space=fingerprint.digest)
                 # By a search without an effective limit.
                 anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
-                most = await self._index.count(space, self._partition)
+                most = await self.index.count(space, self.partition)
                 scope = {} if job.all_projects else {field: (value,) for field, value in job.scope.model_dump().items()}
                 wheres = [MemoryFilter(name, scope) for name in index_names(job.scope.boundary)] if most else []
-                nearest = [await self._index.search(space, anywhere, where, most) for where in wheres]
+                nearest = [await self.index.search(space, anywhere, where, most) for where in wheres]
                 for memory_id in [point.memory_id for each in nearest for point in each]:
                     if (event := self._orphan(memory_id, location)) is not None:
                         yield event
 
     def _orphan(self, memory_id: str, location: VectorLocation) -> Embedded | None:
-        memory = self._memories.get(memory_id)
-        digest = None if memory is None else self._spaces.digest(memory)
+        memory = self.memories.get(memory_id)
+        digest = None if memory is None else self.spaces.digest(memory)
         if memory is not None and not memory.visibility.searchable:
             digest = ""
         # While in flight, a vector is removed from its old location and reaches the new one before the record does.
@@ -136,7 +128,7 @@ class Maintain:
             mode=location.mode,
             status="stale" if is_due_here else "ready",
             space=location.space,
-            at=self._clock.now(),
+            at=self.clock.now(),
         )
 
     async def _missing(self, memories: Sequence[Memory]) -> set[str]:
@@ -145,11 +137,11 @@ class Maintain:
         for memory in memories:
             if memory.embedding.status == "ready" and memory.embedding.place is not None:
                 by_place[memory.embedding.place].append(memory)
-        fingerprints, missing = await self._index.spaces(), set()
+        fingerprints, missing = await self.index.spaces(), set()
         for location, expected in by_place.items():
             fingerprint = fingerprints.get(collection_name(location.mode, location.space))
             ids = [memory.memory_id for memory in expected]
             space = None if fingerprint is None else VectorSpace(location.mode, fingerprint)
-            hashes = {} if space is None else await self._index.hashes(space, ids)
+            hashes = {} if space is None else await self.index.hashes(space, ids)
             missing |= {memory.memory_id for memory in expected if hashes.get(memory.memory_id) != memory.content_hash}
         return missing

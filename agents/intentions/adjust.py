@@ -56,25 +56,21 @@ from schemas.state.memories import Memory, ReadMemory
 # Idempotent. Views contain only entries that derive from existing memories which searches find.
 
 
+@dataclass(frozen=True, slots=True)
 class Intend:
-    """`Learned` events and commands in; intentions out. Implements `agents.ports.stores.Intentions`."""
+    """`Learned` events and commands in; intentions out. Implements `agents.ports.stores.Intentions`.
 
-    def __init__(
-        self,
-        intentions: IntentionWriter,
-        memories: Memories,
-        clock: Clock,
-        boundary_fields: BoundaryFields = USER_BOUNDARY,
-    ) -> None:
-        """`boundary_fields` are those of the deployment's scopes."""
-        self._boundary_fields = boundary_fields
-        self._intentions = intentions
-        self._memories = memories
-        self._clock = clock
+    `boundary_fields` are those of the deployment's scopes.
+    """
+
+    intentions: IntentionWriter
+    memories: Memories
+    clock: Clock
+    boundary_fields: BoundaryFields = USER_BOUNDARY
 
     def get(self, scope: Mapping[str, str]) -> Intention:
         """Return the visible intention of a scope: without duplicates and without entries of forgotten memories."""
-        return visible_intention(self._intentions.get(scope), self._cached_reader())
+        return visible_intention(self.intentions.get(scope), self._cached_reader())
 
     def learned(self, event: Learned) -> None:
         """Replace the entries of a turn by what was found in it.
@@ -82,7 +78,7 @@ class Intend:
         For a forgotten turn, drop all entries that derive from missing memories: the events of memories that were
         forgotten with it may be lost.
         """
-        before = self._intentions.get(event.scope)
+        before = self.intentions.get(event.scope)
         if self._found(event.memory_id) is None:
             # The turn was forgotten or filtered since, and that event is in flight: this one must not restore its text.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
@@ -91,8 +87,8 @@ class Intend:
             after = apply_learned(before, event)
         self._put(event.scope, before, after)
         # What a consolidation has found resolved for the whole user rests on turns of its projects.
-        above = scope_of_user(self._boundary_fields.key(event.scope), event.scope, self._boundary_fields)
-        of_user = self._intentions.get(above)
+        above = scope_of_user(self.boundary_fields.key(event.scope), event.scope, self.boundary_fields)
+        of_user = self.intentions.get(above)
         if any(signal.memory_id == event.memory_id for signal in of_user.signs):
             self._put(above, of_user, drop_stale_entries(of_user, self._cached_reader()))
 
@@ -102,12 +98,12 @@ class Intend:
         Entries that were set by later commands stay, also if this command is redelivered.
         """
         if command.arguments.get("user") is True:
-            for each in self._intentions.scopes(command.scope.boundary):
-                before = self._intentions.get(each)
+            for each in self.intentions.scopes(command.scope.boundary):
+                before = self.intentions.get(each)
                 self._put(each, before, forget_intention(before, offset))
             return
         scope = command.scope.model_dump()
-        before = self._intentions.get(scope)
+        before = self.intentions.get(scope)
         self._put(scope, before, drop_set_entries(before, offset))
 
     async def get_intention(self, command: Command, _offset: int) -> CommandResult:
@@ -121,9 +117,9 @@ class Intend:
             ("goals", wanted.goals),
             ("constraints", wanted.constraints),
         ]
-        before = self._intentions.get(scope)
+        before = self.intentions.get(scope)
         replaced = [(part, texts) for part, texts in lists if texts is not None]
-        self._put(scope, before, apply_set_intention(before, replaced, self._clock.now(), offset))
+        self._put(scope, before, apply_set_intention(before, replaced, self.clock.now(), offset))
         return CommandResult(self._view(command.scope))
 
     def _view(self, scope: Scope) -> ResultBody:
@@ -141,12 +137,12 @@ class Intend:
 
     def _found(self, memory_id: str) -> Memory | None:
         """Return a memory that an intention may rest on: one that searches find."""
-        memory = self._memories.get(memory_id)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.visibility.searchable else None
 
     def _put(self, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
         if after != before:
-            self._intentions.put(scope, after)
+            self.intentions.put(scope, after)
 
 
 ADJUST_STEP, ADJUST_ROLE = "consolidate.adjust", "consolidate"
@@ -183,24 +179,16 @@ class _Shown:
     turns: Mapping[str, Memory]
 
 
+@dataclass(frozen=True, slots=True)
 class AdjustIntention:
     """Runs in, adjusted intentions and their differences out."""
 
-    def __init__(
-        self,
-        intentions: IntentionWriter,
-        memories: Memories,
-        words: LexicalIndex,
-        model: LanguageModel,
-        template: Template,
-        boundary_fields: BoundaryFields = USER_BOUNDARY,
-    ) -> None:
-        self._intentions = intentions
-        self._memories = memories
-        self._words = words
-        self._model = model
-        self._template = template
-        self._boundary_fields = boundary_fields
+    intentions: IntentionWriter
+    memories: Memories
+    words: LexicalIndex
+    model: LanguageModel
+    template: Template
+    boundary_fields: BoundaryFields = USER_BOUNDARY
 
     def by_rules(self, run: ConsolidationRun) -> list[Difference]:
         """Adjust the intention of the run's scope, and that of the whole user."""
@@ -212,8 +200,8 @@ class AdjustIntention:
                 text = text[: span.start] + text[span.end :]
             return not text.strip()
 
-        own, above = run.scope, scope_of_user(run.trigger.scope.boundary, run.scope, self._boundary_fields)
-        before, of_user = self._intentions.get(own), self._intentions.get(above)
+        own, above = run.scope, scope_of_user(run.trigger.scope.boundary, run.scope, self.boundary_fields)
+        before, of_user = self.intentions.get(own), self.intentions.get(above)
         said = [signal for signal in before.signs if signal.source == "said"]
         return [
             *self._write(own, before, expire_entries(before, run.at, is_past)),
@@ -233,23 +221,23 @@ class AdjustIntention:
             for name, turn in shown.turns.items()
         ]
         parts = {"entries": _lines(entries), "turns": _lines(turns)}
-        prompt = fill_prompt(self._template.text, self._template.version, parts)
-        if not self._model.available(ADJUST_STEP, ADJUST_ROLE) or not allowance.may_spend(
+        prompt = fill_prompt(self.template.text, self.template.version, parts)
+        if not self.model.available(ADJUST_STEP, ADJUST_ROLE) or not allowance.may_spend(
             len(prompt.user) // CHARS_PER_TOKEN
         ):
             return None
         try:
-            answered = await self._model.ask(ADJUST_STEP, ADJUST_ROLE, prompt, AdjustAnswer)
+            answered = await self.model.ask(ADJUST_STEP, ADJUST_ROLE, prompt, AdjustAnswer)
         except (Unavailable, Unanswerable):
             return None
         allowance.spend(answered.tokens_in + answered.tokens_out)
-        before = self._intentions.get(run.scope)
+        before = self.intentions.get(run.scope)
         return self._write(run.scope, before, add_signals(before, self._signals(answered.answer, shown, before)))
 
     def _write(self, scope: Mapping[str, str], before: Intention, after: Intention, name: str = "") -> list[Difference]:
         if after == before:
             return []
-        self._intentions.put(scope, after)
+        self.intentions.put(scope, after)
         read = cache(self._found)
         differences = []
         for part, entry in newly_done(visible_intention(before, read), visible_intention(after, read)):
@@ -267,7 +255,7 @@ class AdjustIntention:
 
     def _shown(self, run: ConsolidationRun, since: int) -> _Shown:
         read = cache(self._found)
-        visible = visible_intention(self._intentions.get(run.scope), read)
+        visible = visible_intention(self.intentions.get(run.scope), read)
         entries = [
             (part, entry)
             for part in RESOLVABLE_BY_RUN
@@ -277,7 +265,7 @@ class AdjustIntention:
         latest = sorted(entries, key=lambda placed: placed[1].at)[-MAX_SHOWN_ENTRIES:]
         about = frozenset().union(*(content_stems(entry.text) for _, entry in latest))
         # The ids of the scope's turns from an offset on that belong to the run, oldest first.
-        memories = self._words.memory_columns(run.trigger.scope.boundary)
+        memories = self.words.memory_columns(run.trigger.scope.boundary)
         columns = memories.columns
         of_scope = memories.of_kind(lambda kind: kind.type == TURN_TYPE and dict(kind.scope) == run.scope)
         wanted = columns.live & of_scope.astype(np.bool_) & (columns.source >= since) & (columns.source < run.until)
@@ -326,11 +314,11 @@ class AdjustIntention:
         return signals
 
     def _is_private(self, entry: IntentionEntry) -> bool:
-        behind = map(self._memories.get, entry.memory_ids)
+        behind = map(self.memories.get, entry.memory_ids)
         return any(memory is not None and memory.visibility.private for memory in behind)
 
     def _found(self, memory_id: str) -> Memory | None:
-        memory = self._memories.get(memory_id)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.visibility.searchable else None
 
 

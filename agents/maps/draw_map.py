@@ -6,6 +6,7 @@ made is not on it. Kept maps are derived from the vector index, and lose a memor
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from modestream_client.results import MemoryCloud, MemoryMap, PlacedMemory
 
@@ -29,31 +30,23 @@ DECIMALS = 5
 """Of a coordinate: a hundredth of a pixel on a large screen, and less of a reply than all digits."""
 
 
+@dataclass(frozen=True, slots=True)
 class DrawMap:
     """Map requests in, clouds out; changed memories in, their points taken out of the kept maps."""
 
-    def __init__(
-        self,
-        memories: Memories,
-        modes: Modes,
-        spaces: VectorSpaces,
-        index: VectorIndex,
-        map_memories: MapMemories,
-        layouts: Layouts,
-    ) -> None:
-        self._memories = memories
-        self._modes = modes
-        self._spaces = spaces
-        self._index = index
-        self._map_memories = map_memories
-        self._layouts = layouts
+    memories: Memories
+    modes: Modes
+    spaces: VectorSpaces
+    index: VectorIndex
+    map_memories: MapMemories
+    layouts: Layouts
 
     async def answer(self, request: MapRequest) -> tuple[MemoryMap, list[SearchWarning]]:
         """Return result and warnings. Raises Rejected for an undeclared mode, Unavailable without the index."""
-        collections = await self._index.spaces()
+        collections = await self.index.spaces()
         stored = [VectorSpace.held_by(name, fingerprint) for name, fingerprint in collections.items()]
         boundary, scope = request.scope.boundary, request.scope.fields()
-        declared, projects = self._modes.get(boundary), scope.get(PROJECT_FIELD)
+        declared, projects = self.modes.get(boundary), scope.get(PROJECT_FIELD)
         if request.mode is None:
             names = [current_mode(None, declared, projects)]
         else:
@@ -66,38 +59,38 @@ class DrawMap:
             until_ms=None if request.until is None else milliseconds_of(request.until),
         )
         current: dict[str, VectorSpace] = {}
-        for mode in self._spaces.visible(where.boundary, where.scope.get(PROJECT_FIELD)):
+        for mode in self.spaces.visible(where.boundary, where.scope.get(PROJECT_FIELD)):
             try:
                 # A project's own mode may have another space besides.
-                current.setdefault(mode.name, self._spaces.resolve(mode)[1])
+                current.setdefault(mode.name, self.spaces.resolve(mode)[1])
             except ModelMissing:
                 continue
         spaces = spaces_by_mode(where.modes or (), stored, current)
         warnings: list[SearchWarning] = []
         if request.mode is None:
-            columns = self._map_memories.columns(where.boundary)
+            columns = self.map_memories.columns(where.boundary)
             warnings = warn_other_modes(count_other_modes(columns, where, include_superseded=False))
-        clouds = self._map_memories.clouds(where, spaces, request.limit)
+        clouds = self.map_memories.clouds(where, spaces, request.limit)
         return MemoryMap(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
 
     async def prune(self, boundary: str) -> None:
         """Take what was forgotten or moved out of a user's kept maps."""
-        await self._layouts.prune(boundary)
+        await self.layouts.prune(boundary)
 
     async def outdate(self, boundary: str, edited: Sequence[str]) -> None:
         """Take memories with a new text out of a user's kept maps: they get another place."""
-        await self._layouts.outdate(boundary, edited)
+        await self.layouts.outdate(boundary, edited)
 
     async def _cloud(self, boundary: str, cloud: CloudMemories) -> MemoryCloud:
         space = None if cloud.space is None else cloud.space.fingerprint.digest
         if cloud.space is None or not cloud.shown:
             return _cloud_of(cloud, space, None, [], cloud.left_out)
-        drawn = await self._layouts.draw(boundary, cloud.space, cloud)
+        drawn = await self.layouts.draw(boundary, cloud.space, cloud)
         row_of = drawn.layout.rows()
         placed = [(memory_id, row_of[memory_id]) for memory_id in cloud.shown if memory_id in row_of]
         points = []
         for number, (shown_id, row) in enumerate(placed):
-            if (memory := self._memories.excerpt(shown_id)) is not None:
+            if (memory := self.memories.excerpt(shown_id)) is not None:
                 x, y = drawn.layout.places[row].tolist()
                 points.append(
                     PlacedMemory(
@@ -114,7 +107,7 @@ class DrawMap:
                 await asyncio.sleep(0)
         # What was read before a pause may be forgotten or moved by now.
         ids = [point.memory_id for point in points]
-        present = self._map_memories.are_present(boundary, location_of(cloud.space), ids)
+        present = self.map_memories.are_present(boundary, location_of(cloud.space), ids)
         points = [point for point, is_present in zip(points, present.tolist(), strict=True) if is_present]
         return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
 

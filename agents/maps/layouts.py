@@ -54,15 +54,15 @@ class CloudMemories:
     total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class MapMemories:
     """The columns of a partition's boundaries, as maps see them."""
 
-    def __init__(self, words: LexicalIndex) -> None:
-        self._words = words
+    words: LexicalIndex
 
     def columns(self, boundary: str) -> MemoryColumns:
         """Return the columns of turns and distilled memories. Read them before the next await."""
-        return self._words.memory_columns(boundary)
+        return self.words.memory_columns(boundary)
 
     def clouds(
         self, where: MemoryFilter, spaces: Mapping[str, Sequence[VectorSpace]], limit: int

@@ -5,6 +5,7 @@ again the events that a killed worker may have missed.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
@@ -35,31 +36,28 @@ from schemas.state.memories import Memory, all_item_index_names, turn_index_name
 # Idempotent: every memory's event is published again by a repeated change, as a killed worker may have published none.
 
 
+@dataclass(frozen=True, slots=True)
 class ReleaseVectors:
     """The part of `Remember` that applies `release`."""
 
-    def __init__(self, memories: Memories, words: LexicalWriter, write: WriteMemory, spaces: VectorSpaces) -> None:
-        self._memories = memories
-        self._words = words
-        self._write = write
-        self._spaces = spaces
+    memories: Memories
+    words: LexicalWriter
+    write: WriteMemory
+    spaces: VectorSpaces
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
         """Yield each memory that has a vector, without those in other spaces than its mode's present one."""
-        for memory in affected_memories(change, self._memories, self._words):
-            if memory.embedding.place is None or self._is_held_again(memory):
+        for memory in affected_memories(change, self.memories, self.words):
+            held = memory.embedding.held
+            # Another embedder may have been declared since: its change decides which vectors are kept.
+            if memory.embedding.place is None or (held and self.spaces.has_former(memory)):
                 continue
             # The space of the vector that is due, if a memory that waits for it holds that space already.
-            held = memory.embedding.held
-            due = self._spaces.digest(memory) if held else None
+            due = self.spaces.digest(memory) if held else None
             released = replace_held(memory, tuple(digest for digest in held if digest == due))
             if released is not memory:
-                self._write(released)
+                self.write(released)
             yield released, (Released(memory=released),)
-
-    def _is_held_again(self, memory: Memory) -> bool:
-        """True if another embedder was declared since: its change decides which vectors are kept."""
-        return bool(memory.embedding.held) and self._spaces.has_former(memory)
 
 
 # Set what filters memories: by their ids, or all of a mode as it is declared now.
@@ -69,30 +67,31 @@ class ReleaseVectors:
 # that a killed worker may have missed.
 
 
+@dataclass(frozen=True, slots=True)
 class SetVisibility:
-    """The part of `Remember` that applies `filter` and `stale`."""
+    """The part of `Remember` that applies `filter` and `stale`.
 
-    def __init__(
-        self, modes: Modes, items: KeepItems, supersede: Supersede, write: WriteMemory, *, asks_model: bool
-    ) -> None:
-        """`asks_model`: a language model will be asked about turns that are not private."""
-        self._modes = modes
-        self._items = items
-        self._supersede = supersede
-        self._write = write
-        self._asks_model = asks_model
+    `asks_model`: a language model will be asked about turns that are not private.
+    """
+
+    modes: Modes
+    items: KeepItems
+    supersede: Supersede
+    write: WriteMemory
+    _: KW_ONLY
+    asks_model: bool
 
     def apply(self, memory: Memory, change: Change) -> WriteStep:
         """Write a memory as a change demands; with `stale`, its vector is due in another space."""
-        of_mode = mode_visibility(memory, self._modes.get(memory.boundary))
-        updated = with_visibility(memory, own_after_change(memory, change), of_mode, asks_model=self._asks_model)
+        of_mode = mode_visibility(memory, self.modes.get(memory.boundary))
+        updated = with_visibility(memory, own_after_change(memory, change), of_mode, asks_model=self.asks_model)
         # What is in flight is asked for again below: in the space that is due then, and after its vector was removed.
         if change.action == "stale" and updated.visibility.searchable and not is_in_flight(updated):
             updated = mark_stale(updated)
             if updated.visibility == memory.visibility:
-                self._write(updated)
+                self.write(updated)
                 return updated, ()
-        if change.ids and updated != memory and (released := self._supersede.release(memory)):
+        if change.ids and updated != memory and (released := self.supersede.release(memory)):
             written, events = self._rewrite(restore_source(updated), memory)
             return written, [*released, *events]
         return self._rewrite(updated, memory)
@@ -100,11 +99,11 @@ class SetVisibility:
     def _rewrite(self, updated: Memory, before: Memory) -> WriteStep:
         """Write a memory with its items; an item alone."""
         if updated.origin == "extracted":
-            return self._items.put_item(updated, before)
-        written, events = self._items.write_turn(updated, self._items.turn_supports(before))
+            return self.items.put_item(updated, before)
+        written, events = self.items.write_turn(updated, self.items.turn_supports(before))
         due = [Remembered(memory=written)] if awaits_indexer(written) else []
         has_derived = written.origin == "distilled" or written.items or has_signals(written)
-        return written, [*due, *events, *([self._items.learned_event(written)] if has_derived else [])]
+        return written, [*due, *events, *([self.items.learned_event(written)] if has_derived else [])]
 
 
 def affected_memories(change: Change, memories: Memories, words: LexicalWriter) -> Iterator[Memory]:
@@ -123,34 +122,37 @@ def affected_memories(change: Change, memories: Memories, words: LexicalWriter) 
                 yield memory
 
 
+@dataclass(frozen=True, slots=True)
 class Move:
-    """The part of `Remember` that moves memories between modes."""
+    """The part of `Remember` that moves memories between modes.
 
-    def __init__(self, modes: Modes, items: KeepItems, supersede: Supersede, *, asks_model: bool) -> None:
-        """`asks_model`: a language model will be asked about turns that are not private."""
-        self._modes = modes
-        self._items = items
-        self._supersede = supersede
-        self._asks_model = asks_model
+    `asks_model`: a language model will be asked about turns that are not private.
+    """
+
+    modes: Modes
+    items: KeepItems
+    supersede: Supersede
+    _: KW_ONLY
+    asks_model: bool
 
     def apply(self, memory: Memory, change: Change) -> WriteStep:
         assert change.to is not None
         if not change.ids:
             return self._move((change.to, memory.mode_source), memory)
         # A turn that moves alone leaves its distilled memory; in a move of the whole mode that moves along.
-        released = self._supersede.release(memory) if memory.mode != change.to else []
+        released = self.supersede.release(memory) if memory.mode != change.to else []
         restored = restore_source(memory) if released else memory
         written, events = self._move((change.to, "caller"), restored)
         if written is not None and written.origin == "extracted":
-            self._items.name_apart(written)
+            self.items.name_apart(written)
         return written, [*released, *events]
 
     def into(self, mode: ModeChoice, memory: Memory) -> Memory:
         """Return the memory in another mode; writes nothing."""
-        declared = self._modes.get(memory.boundary)
+        declared = self.modes.get(memory.boundary)
         moved = with_decay(move_to_mode(memory, mode), declared)
         of_mode = mode_visibility(moved, declared)
-        return with_visibility(moved, memory.own_visibility, of_mode, asks_model=self._asks_model)
+        return with_visibility(moved, memory.own_visibility, of_mode, asks_model=self.asks_model)
 
     def _move(self, mode: ModeChoice, memory: Memory) -> WriteStep:
         """Write a memory in a mode; if it is there already, it needs no new vector.
@@ -160,9 +162,9 @@ class Move:
         moved = with_mode_source(mode[1], memory) if memory.mode == mode[0] else self.into(mode, memory)
         if moved.origin == "extracted":
             of_turn = memory.item.turn_mode if memory.item else None
-            return self._items.put_item(apart_from(of_turn or memory.mode, moved), memory)
-        moved, events = self._items.write_turn(moved, self._items.turn_supports(moved))
-        learned = [self._items.learned_event(moved)] if moved.items else []
+            return self.items.put_item(apart_from(of_turn or memory.mode, moved), memory)
+        moved, events = self.items.write_turn(moved, self.items.turn_supports(moved))
+        learned = [self.items.learned_event(moved)] if moved.items else []
         # A memory that is there already may have been moved by this same change before a worker was killed.
         return moved, [*([Remembered(memory=moved)] if awaits_indexer(moved) else []), *events, *learned]
 

@@ -6,6 +6,7 @@ redelivery repeats interrupted work.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from agents.memory.write_memory import WriteMemory
 from agents.ports.stores import ClaimWriter, MemoryWriter
@@ -21,13 +22,13 @@ from agents.rules.items.claims import (
 from schemas.state.memories import Claim, Memory
 
 
+@dataclass(frozen=True, slots=True)
 class ResolveClaims:
     """The part of `Remember` that maintains claims."""
 
-    def __init__(self, memories: MemoryWriter, claims: ClaimWriter, write: WriteMemory) -> None:
-        self._memories = memories
-        self._claims = claims
-        self._write = write
+    memories: MemoryWriter
+    claims: ClaimWriter
+    write: WriteMemory
 
     def resolve(self, before: Memory | None, after: Memory) -> tuple[Memory, list[Memory]]:
         """Return the item with its successor, and the other items that were changed by it."""
@@ -44,7 +45,7 @@ class ResolveClaims:
         if item is None or not (old or new):
             return {}, []
         changed_id = item.memory_id
-        before_by_key = {key: self._claims.get(key) for key in {**old, **new}}
+        before_by_key = {key: self.claims.get(key) for key in {**old, **new}}
         now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in before_by_key.items()}
         others = dict.fromkeys(
             (
@@ -61,29 +62,29 @@ class ResolveClaims:
         changed = [item for other in others if (item := self._write_successor(other, now, after)) is not None]
         for key, claim in now.items():
             if claim != before_by_key[key]:
-                self._claims.put(key, claim)
+                self.claims.put(key, claim)
         return now, changed
 
     def _replaced_items(self, item: Memory | None) -> list[str]:
         """Return the items of the turns that state what an item replaces: an item has another id in another mode."""
-        turns = (self._memories.get(turn_id) for turn_id in turns_of_replaced(item))
+        turns = (self.memories.get(turn_id) for turn_id in turns_of_replaced(item))
         return [memory_id for turn in turns if turn is not None for memory_id in turn.items]
 
     def _write_successor(self, memory_id: str, now: Mapping[str, Claim], written: Memory | None) -> Memory | None:
         """Write an item with its successor; return it if the successor has changed."""
-        item = self._memories.get(memory_id)
+        item = self.memories.get(memory_id)
         updated = None if item is None else self._with_successor(item, now, written)
         if updated is None or updated == item:
             return None
-        self._write(updated)
+        self.write(updated)
         return updated
 
     def _with_successor(self, item: Memory, now: Mapping[str, Claim], written: Memory | None) -> Memory:
         """`written` is the item that the caller is about to write."""
-        claims = {key: now[key] if key in now else self._claims.get(key) for key in keys_of_successor(item)}
+        claims = {key: now[key] if key in now else self.claims.get(key) for key in keys_of_successor(item)}
         after = successor(item, claims)
         if after is None:
             return apply_successor(item, None)
         is_written = written is not None and written.memory_id == after.memory_id
-        replacing = written if is_written else self._memories.get(after.memory_id)
+        replacing = written if is_written else self.memories.get(after.memory_id)
         return apply_successor(item, after, replacing.accepted_at if replacing else None)

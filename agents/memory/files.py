@@ -7,6 +7,7 @@ whatever forgets it finds them; bytes are removed once no memory of the user has
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
 from agents.memory.write_memory import WriteMemory
@@ -47,16 +48,14 @@ FilingStep = tuple[Memory | None, tuple[()]]
 """An item that was written, or none; no event follows."""
 
 
+@dataclass(frozen=True, slots=True)
 class FileItems:
     """The part of `Remember` that assigns categories."""
 
-    def __init__(
-        self, memories: MemoryWriter, words: LexicalWriter, categories: Categories, write: WriteMemory
-    ) -> None:
-        self._memories = memories
-        self._words = words
-        self._categories = categories
-        self._write = write
+    memories: MemoryWriter
+    words: LexicalWriter
+    categories: Categories
+    write: WriteMemory
 
     def apply(self, change: Change) -> Iterator[FilingStep]:
         """Write each item that still exists in the change's scope; yields a step for each id of the change."""
@@ -67,8 +66,8 @@ class FileItems:
     def refile(self, change: Change) -> Iterator[FilingStep]:
         """File the items in the change's categories anew; yields a step for each, those of other scopes included."""
         for index_name in all_index_names(change.scope.boundary):
-            columns = self._words.memory_columns(index_name)
-            postings = self._words.category_postings(index_name, change.categories)
+            columns = self.words.memory_columns(index_name)
+            postings = self.words.category_postings(index_name, change.categories)
             # A snapshot, because the writes change the columns.
             numbers = dict.fromkeys(number for each in postings for number in each.numbers.tolist())
             for memory_id in [columns.id_of[number] for number in numbers]:
@@ -78,9 +77,9 @@ class FileItems:
         """File the items anew that are left of a forgotten project or user, whose categories are gone."""
         scope = None if change.whole == "user" else change.scope.model_dump()
         for index_name in all_index_names(change.scope.boundary):
-            columns = self._words.memory_columns(index_name)
+            columns = self.words.memory_columns(index_name)
             for memory_id in list_ids(columns) if scope is None else list_ids_in_scope(columns, scope):
-                yield self._refile(self._memories.get(memory_id)), ()
+                yield self._refile(self.memories.get(memory_id)), ()
 
     def add_model_categories(
         self, memory: Memory | None, categories_of_turn: Iterable[FoundCategory], *, again: str | None = None
@@ -101,12 +100,12 @@ class FileItems:
     def with_current_names(self, event: Embedded, memory: Memory) -> Embedded:
         if not event.categories:
             return event
-        categories = rename_assignments(event.categories, self._categories.get(memory.scope))
+        categories = rename_assignments(event.categories, self.categories.get(memory.scope))
         return event.model_copy(update={"categories": categories})
 
     def _item(self, memory_id: str, scope: Mapping[str, str]) -> Memory | None:
         """Return the item of this id in a scope; None if there is none."""
-        memory = self._memories.get(memory_id)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.item is not None and memory.scope == scope else None
 
     def _refile(self, memory: Memory | None) -> Memory | None:
@@ -116,36 +115,27 @@ class FileItems:
     def _assign(self, memory: Memory, categories: Iterable[CategoryAssignment]) -> Memory:
         """Write an item in these categories, an unchanged one too: its index entry may be outdated after a kill."""
         assert memory.item is not None
-        current = rename_assignments(categories, self._categories.get(memory.scope))
+        current = rename_assignments(categories, self.categories.get(memory.scope))
         updated = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": current})})
-        self._write(updated)
+        self.write(updated)
         return updated
 
 
+@dataclass(frozen=True, slots=True)
 class KeepFiles:
     """The part of `Remember` that keeps files."""
 
-    def __init__(
-        self,
-        memories: MemoryWriter,
-        words: LexicalWriter,
-        modes: Modes,
-        files: FileWriter,
-        items: KeepItems,
-        write: WriteMemory,
-        is_readable: IsReadable,
-    ) -> None:
-        self._memories = memories
-        self._words = words
-        self._modes = modes
-        self._files = files
-        self._items = items
-        self._write = write
-        self._is_readable = is_readable
+    memories: MemoryWriter
+    words: LexicalWriter
+    modes: Modes
+    files: FileWriter
+    items: KeepItems
+    write: WriteMemory
+    is_readable: IsReadable
 
     def arriving(self, turn: Memory, before: Memory | None) -> Memory:
         """Return a turn that is to be written, its new files pending."""
-        return with_statuses(turn, before, self._is_readable)
+        return with_statuses(turn, before, self.is_readable)
 
     def arrived(self, turn: Memory, before: Memory | None) -> Iterator[WriteStep]:
         """Note the files of a turn that was written; document memories of those that it no longer has are removed."""
@@ -163,21 +153,21 @@ class KeepFiles:
         """Have what a turn brought removed unless a memory has it: the turn was forgotten, or has other files now."""
         boundary = turn.scope.boundary
         for sha256 in filter(None, {uploaded_sha256(resource.uri) for resource in turn.resources}):
-            holders = self._files.holders(boundary, sha256)
+            holders = self.files.holders(boundary, sha256)
             if memory_id not in (*holders.memories, *holders.former):
-                self._files.remove_bytes(file_key(boundary, sha256, memory_id))
+                self.files.remove_bytes(file_key(boundary, sha256, memory_id))
 
     def follow(self, memory_id: str) -> Iterator[WriteStep]:
         """Have the document memories of a turn follow it into its mode, and what filters it."""
-        turn = self._memories.get(memory_id)
+        turn = self.memories.get(memory_id)
         for resource in () if turn is None else turn.resources:
             for part_id in part_ids(turn, resource) if turn is not None else ():
-                part, turn = self._memories.get(part_id), self._memories.get(memory_id)
+                part, turn = self.memories.get(part_id), self.memories.get(memory_id)
                 if part is None or part.item is None or turn is None:
                     continue
                 support = part.item.supports[-1].model_copy(update=support_of_turn(turn))
                 built = self._built(part_id, turn, support, part)
-                yield None, self._items.put_item(built, part)[1] if built != part else ()
+                yield None, self.items.put_item(built, part)[1] if built != part else ()
 
     def begin(self, memory_id: str, uri: str, text: FileText) -> bool:
         """Note how many document memories a file has now; False if the turn does not wait for it any more."""
@@ -186,18 +176,18 @@ class KeepFiles:
             return False
         parts = max(resource.parts, len(text.segments))
         if parts != resource.parts:
-            self._write(with_resource(turn, resource.model_copy(update={"parts": parts})))
+            self.write(with_resource(turn, resource.model_copy(update={"parts": parts})))
         return True
 
     def put_part(self, memory_id: str, uri: str, text: FileText, number: int) -> list[MemoryEvent]:
         """Write a document memory of a file that is pending; return the events that must follow."""
         turn, _ = self._pending(memory_id, uri)
         part_id = derive_part_id(memory_id, uri, number)
-        if turn is None or self._memories.is_forgotten(part_id):
+        if turn is None or self.memories.is_forgotten(part_id):
             return []
-        before = self._memories.get(part_id)
+        before = self.memories.get(part_id)
         built = self._built(part_id, turn, part_support(turn, uri, text, number), before)
-        return self._items.put_item(built, before)[1] if built != before else []
+        return self.items.put_item(built, before)[1] if built != before else []
 
     def finish(self, memory_id: str, uri: str, text: FileText) -> list[MemoryEvent]:
         """Note that all of a file is there; return the events of what an earlier reading had more."""
@@ -225,10 +215,10 @@ class KeepFiles:
 
     def retry(self, memory_id: str) -> int:
         """Have the failed files of a turn read again; return their number."""
-        turn = self._memories.get(memory_id)
+        turn = self.memories.get(memory_id)
         failed = [each for each in turn.resources if each.status == "failed"] if turn is not None else []
         for resource in failed:
-            current = self._memories.get(memory_id)
+            current = self.memories.get(memory_id)
             if current is not None:
                 self._state(current, resource, status="pending")
         return len(failed)
@@ -238,28 +228,28 @@ class KeepFiles:
         if not any(resource.status for resource in turn.resources):
             return
         stopped = tuple(resource.model_copy(update={"status": None}) for resource in turn.resources)
-        self._write(turn.model_copy(update={"resources": stopped}))
+        self.write(turn.model_copy(update={"resources": stopped}))
         for resource in turn.resources:
             for part_id in part_ids(turn, resource):
-                if (part := self._memories.get(part_id)) is not None:
-                    self._words.remove(part_id)
-                    self._memories.forget(part_id, part.embedding.place)
+                if (part := self.memories.get(part_id)) is not None:
+                    self.words.remove(part_id)
+                    self.memories.forget(part_id, part.embedding.place)
                     yield part, [forgotten_event(part)]
 
     def forgotten(self, turn: Memory) -> None:
         """Note that a turn was forgotten; what only it had is to be removed."""
         if turn.resources:
             self._release(turn, uploads_of(turn))
-            self._files.put_turn(turn.boundary, turn.memory_id, FileStatuses())
+            self.files.put_turn(turn.boundary, turn.memory_id, FileStatuses())
 
     def _pending(self, memory_id: str, uri: str) -> tuple[Memory | None, Resource | None]:
-        turn = self._memories.get(memory_id)
+        turn = self.memories.get(memory_id)
         resource = find_resource(turn, uri)
         return (turn, resource) if resource is not None and resource.status == "pending" else (None, None)
 
     def _built(self, part_id: str, turn: Memory, support: Support, before: Memory | None) -> Memory:
         """Return a document memory; it is in its turn's mode, unless it was moved alone."""
-        declared = self._modes.get(turn.boundary)
+        declared = self.modes.get(turn.boundary)
         base = before
         if before is not None and before.mode != turn.mode and before.item and before.item.turn_mode is None:
             base = with_decay(move_to_mode(before, (turn.mode, turn.mode_source)), declared)
@@ -268,36 +258,36 @@ class KeepFiles:
 
     def _remove(self, part_ids_: Sequence[str]) -> Iterator[WriteStep]:
         for part_id in part_ids_:
-            if (part := self._memories.get(part_id)) is not None:
-                self._words.remove(part_id)
-                self._memories.remove(part_id, part.embedding.place)
+            if (part := self.memories.get(part_id)) is not None:
+                self.words.remove(part_id)
+                self.memories.remove(part_id, part.embedding.place)
                 yield part, [forgotten_event(part)]
 
     def _state(self, turn: Memory, resource: Resource, **state: object) -> None:
         """Write another state of a resource; its earlier error is gone."""
         changed = resource.model_copy(update={"code": None, "error": None, **state})
         written = with_resource(turn, changed)
-        self._write(written)
-        self._files.put_turn(written.boundary, written.memory_id, statuses_of(written))
+        self.write(written)
+        self.files.put_turn(written.boundary, written.memory_id, statuses_of(written))
 
     def _note(self, turn: Memory, before: Memory | None) -> None:
         if not turn.resources and (before is None or not before.resources):
             return
         now, then = uploads_of(turn), uploads_of(before)
         for sha256 in now:
-            holders = self._files.holders(turn.boundary, sha256)
+            holders = self.files.holders(turn.boundary, sha256)
             if turn.memory_id not in holders.memories:
                 memories = (*holders.memories, turn.memory_id)
-                self._files.put_holders(turn.boundary, sha256, holders.model_copy(update={"memories": memories}))
+                self.files.put_holders(turn.boundary, sha256, holders.model_copy(update={"memories": memories}))
         self._release(turn, then - now)
-        self._files.put_turn(turn.boundary, turn.memory_id, statuses_of(turn))
+        self.files.put_turn(turn.boundary, turn.memory_id, statuses_of(turn))
 
     def _release(self, turn: Memory, hashes: Iterable[str]) -> None:
         for sha256 in hashes:
-            holders = self._files.holders(turn.boundary, sha256)
+            holders = self.files.holders(turn.boundary, sha256)
             left = tuple(memory_id for memory_id in holders.memories if memory_id != turn.memory_id)
             former = tuple(dict.fromkeys((*holders.former, turn.memory_id)))
             if not left:
                 for memory_id in former:
-                    self._files.remove_bytes(file_key(turn.boundary, sha256, memory_id))
-            self._files.put_holders(turn.boundary, sha256, FileHolders(memories=left, former=former))
+                    self.files.remove_bytes(file_key(turn.boundary, sha256, memory_id))
+            self.files.put_holders(turn.boundary, sha256, FileHolders(memories=left, former=former))

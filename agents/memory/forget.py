@@ -8,6 +8,7 @@ current again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from agents.memory.files import KeepFiles
@@ -36,17 +37,15 @@ NO_STEP: WriteStep = (None, ())
 """Nothing was done: a place to pause."""
 
 
+@dataclass(frozen=True, slots=True)
 class ForgetMemories:
     """The part of `Remember` that forgets."""
 
-    def __init__(
-        self, memories: MemoryWriter, words: LexicalWriter, items: KeepItems, files: KeepFiles, write: WriteMemory
-    ) -> None:
-        self._memories = memories
-        self._words = words
-        self._items = items
-        self._files = files
-        self._write = write
+    memories: MemoryWriter
+    words: LexicalWriter
+    items: KeepItems
+    files: KeepFiles
+    write: WriteMemory
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
         """Forget the memories that a change selects, and what was derived from them.
@@ -62,7 +61,7 @@ class ForgetMemories:
                 item_ids |= dict.fromkeys(memory.items)
             yield NO_STEP
         # All at once: an item that many of them support is written once.
-        yield from self._items.withdraw_supports(item_ids, selected)
+        yield from self.items.withdraw_supports(item_ids, selected)
         yield from self._forget(selected, selected)
         # Forget the items that were moved into a deleted mode while their turns are in another.
         for item in self._read(moved_items):
@@ -98,7 +97,7 @@ class ForgetMemories:
         """Return the candidate ids: a snapshot, because the writes change the columns."""
         if change.memory_id is not None:
             return [change.memory_id]
-        columns = list(map(self._words.memory_columns, turn_index_names(change.scope.boundary)))
+        columns = list(map(self.words.memory_columns, turn_index_names(change.scope.boundary)))
         return chain.from_iterable([self._selected_in(indexed, change) for indexed in columns])
 
     def _selected_in(self, columns: MemoryColumns, change: Change) -> Iterable[str]:
@@ -120,16 +119,16 @@ class ForgetMemories:
     def _items_in_mode(self, change: Change) -> Sequence[str]:
         if change.mode is None:
             return []
-        columns = map(self._words.memory_columns, all_item_index_names(change.scope.boundary))
+        columns = map(self.words.memory_columns, all_item_index_names(change.scope.boundary))
         return [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]
 
     def _forget(self, memory_ids: Iterable[str], selected: Collection[str]) -> Iterator[WriteStep]:
         """Forget these by their current records: they may have been written or forgotten since they were selected."""
         for memory_id in memory_ids:
-            if (current := self._memories.get(memory_id)) is not None:
-                yield from self._files.forget_parts(current)
+            if (current := self.memories.get(memory_id)) is not None:
+                yield from self.files.forget_parts(current)
             # Other events may have been handled in the meantime: look for derived memories until none is left.
-            while (memory := self._memories.get(memory_id)) is not None:
+            while (memory := self.memories.get(memory_id)) is not None:
                 derived = next(self._forget_derived(memory, selected), None)
                 if derived is None:
                     yield memory, self._replace_by_tombstone(memory)
@@ -139,7 +138,7 @@ class ForgetMemories:
     def _forget_derived(self, memory: Memory, selected: Collection[str]) -> Iterator[WriteStep]:
         """Forget what is derived from a memory, and forget or restore what it supersedes."""
         if memory.origin == "said":
-            yield from self._items.withdraw_supports(memory.items, (memory.memory_id,))
+            yield from self.items.withdraw_supports(memory.items, (memory.memory_id,))
             # The outermost first: each is found through the one that it supersedes.
             for distilled in reversed(list(self._distilled_from(memory))):
                 yield from self._forget_derived(distilled, selected)
@@ -149,14 +148,14 @@ class ForgetMemories:
                 yield superseded, self._replace_by_tombstone(superseded)
             elif superseded.memory_id not in selected:
                 restored = restore_source(superseded)
-                self._write(restored)
+                self.write(restored)
                 yield restored, ()
 
     def _distilled_from(self, memory: Memory) -> Iterator[Memory]:
         """Yield the distilled memory that supersedes a turn, then the one that supersedes that."""
         current = memory
         while current.superseded_by is not None:
-            distilled = self._memories.get(current.superseded_by)
+            distilled = self.memories.get(current.superseded_by)
             if distilled is None or not is_distilled_from(distilled, memory):
                 return
             yield distilled
@@ -167,7 +166,7 @@ class ForgetMemories:
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (quote.memory_id for quote in memory.evidence)))
         elif memory.origin == "extracted":
-            columns = map(self._words.memory_columns, all_item_index_names(memory.boundary))
+            columns = map(self.words.memory_columns, all_item_index_names(memory.boundary))
             ids = [memory_id for indexed in columns for memory_id in list_superseded_ids(indexed, memory.scope)]
         else:
             ids = ()
@@ -182,14 +181,14 @@ class ForgetMemories:
     def _replace_by_tombstone(self, memory: Memory) -> Sequence[MemoryEvent]:
         """Replace a record by a tombstone; return the events that must follow."""
         if memory.origin == "extracted":
-            return self._items.forget_item(memory)
-        self._words.remove(memory.memory_id)
-        self._memories.forget(memory.memory_id, memory.embedding.place)
-        self._files.forgotten(memory)
+            return self.items.forget_item(memory)
+        self.words.remove(memory.memory_id)
+        self.memories.forget(memory.memory_id, memory.embedding.place)
+        self.files.forgotten(memory)
         # An edited turn: something may have been derived from its earlier text.
         has_derived = has_signals(memory) or memory.version > 1 or memory.origin == "distilled"
         learned = [Learned(memory_id=memory.memory_id, scope=memory.scope)] if has_derived else []
         return [forgotten_event(memory), *learned]
 
     def _read(self, memory_ids: Iterable[str]) -> Iterator[Memory | None]:
-        return (self._memories.get(memory_id) for memory_id in memory_ids)
+        return (self.memories.get(memory_id) for memory_id in memory_ids)

@@ -12,6 +12,7 @@ The items of a turn are written in slices, each item in one: a page has more tha
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from agents.memory.claims import ResolveClaims
 from agents.memory.write_memory import Slices, WriteMemory, finish
@@ -54,17 +55,15 @@ MAX_HOPS = 8
 """Merges that are followed from an item to the item that replaces it."""
 
 
+@dataclass(frozen=True, slots=True)
 class KeepItems:
     """The part of `Remember` that stores items."""
 
-    def __init__(
-        self, memories: MemoryWriter, words: LexicalWriter, modes: Modes, claims: ResolveClaims, write: WriteMemory
-    ) -> None:
-        self._memories = memories
-        self._modes = modes
-        self._words = words
-        self._claims = claims
-        self._write = write
+    memories: MemoryWriter
+    words: LexicalWriter
+    modes: Modes
+    claims: ResolveClaims
+    write: WriteMemory
 
     def refresh_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn again with its current supports, and with these items as far as they are new."""
@@ -85,8 +84,8 @@ class KeepItems:
     def diff(self, turn: Memory, supports: Sequence[Support]) -> ItemDiff:
         """Return what writing the turn with these supports changes."""
         supports_by_item, merged = self._group_supports(turn, supports)
-        given = [(item_id, self._memories.get(item_id), some) for item_id, some in supports_by_item.items()]
-        dropped = [self._memories.get(item_id) for item_id in turn.items if item_id not in {*supports_by_item, *merged}]
+        given = [(item_id, self.memories.get(item_id), some) for item_id, some in supports_by_item.items()]
+        dropped = [self.memories.get(item_id) for item_id in turn.items if item_id not in {*supports_by_item, *merged}]
         return diff_items(turn, given, [item for item in dropped if item is not None])
 
     def turn_supports(self, turn: Memory) -> list[Support]:
@@ -111,7 +110,7 @@ class KeepItems:
         written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
         if any(item_mode(turn, support) != turn.mode for support in supports):
             written = written.model_copy(update={"items_apart": True})
-        self._write(written)
+        self.write(written)
         events: list[MemoryEvent] = []
         for item_id, given in supports_by_item.items():
             events += self._support(item_id, given, written)
@@ -126,13 +125,13 @@ class KeepItems:
 
     def _without_dropped(self, written: Memory, dropped: Collection[str]) -> Memory:
         """Write the turn without the items that it has no more; return its current record."""
-        current = self._memories.get(written.memory_id)
+        current = self.memories.get(written.memory_id)
         if current is None or not dropped:
             return current or written
         left = current.model_copy(
             update={"items": tuple(item_id for item_id in current.items if item_id not in dropped)}
         )
-        self._write(left)
+        self.write(left)
         return left
 
     def withdraw_supports(
@@ -140,14 +139,14 @@ class KeepItems:
     ) -> Iterator[tuple[Memory, list[MemoryEvent]]]:
         """Withdraw the supports of these turns: a step for each item that has one."""
         for memory_id in memory_ids:
-            item = self._memories.get(memory_id)
+            item = self.memories.get(memory_id)
             if item is not None and is_supported_by_any(item, turns):
                 yield item, self._rebuild(item, replace_supports(item, turns))
 
     def put_item(self, item: Memory, before: Memory | None) -> tuple[Memory, list[MemoryEvent]]:
         """Write an item with its successor."""
-        written, others = self._claims.resolve(before, item)
-        self._write(written)
+        written, others = self.claims.resolve(before, item)
+        self.write(written)
         learned = self._learned_of(others)
         return written, [*([Remembered(memory=written)] if awaits_indexer(written) else []), *learned]
 
@@ -155,7 +154,7 @@ class KeepItems:
         """Note on the turns of an item that it is in another mode than they are."""
         for turn in self.turns_of(item):
             if turn.mode != item.mode and not turn.items_apart:
-                self._write(turn.model_copy(update={"items_apart": True}))
+                self.write(turn.model_copy(update={"items_apart": True}))
 
     def forget_item(self, item: Memory) -> list[MemoryEvent]:
         """Replace an item by tombstones, so that it is not made again in any mode; its turns no longer name it."""
@@ -163,26 +162,26 @@ class KeepItems:
         tombstones = {item_id for support in supports for item_id in tombstones_of(item, support)}
         # The item that replaces it first: on redelivery it is found through this item alone.
         successor_events = self._withdraw_from_successor(item, tombstones)
-        others = self._claims.withdraw(item)
+        others = self.claims.withdraw(item)
         for tombstone in sorted(tombstones):
-            self._memories.forget(tombstone)
+            self.memories.forget(tombstone)
         for turn in self.turns_of(item):
             left = tuple(item_id for item_id in turn.items if item_id != item.memory_id)
-            self._write(turn.model_copy(update={"items": left}))
+            self.write(turn.model_copy(update={"items": left}))
         place = item.embedding.place
-        self._words.remove(item.memory_id)
-        self._memories.forget(item.memory_id, place)
+        self.words.remove(item.memory_id)
+        self.memories.forget(item.memory_id, place)
         turns = [self.learned_event(turn) for turn in self.turns_of(item)]
         return [forgotten_event(item), *successor_events, *turns, *self._learned_of(others)]
 
     def items_of(self, turn: Memory) -> list[Memory]:
-        items = [self._memories.get(item_id) for item_id in turn.items]
+        items = [self.memories.get(item_id) for item_id in turn.items]
         return [item for item in items if item is not None]
 
     def turns_of(self, item: Memory) -> list[Memory]:
         """Return the existing turns that support an item."""
         ids = dict.fromkeys(support.memory_id for support in (item.item.supports if item.item else ()))
-        turns = [self._memories.get(turn_id) for turn_id in ids]
+        turns = [self.memories.get(turn_id) for turn_id in ids]
         return [turn for turn in turns if turn is not None]
 
     def learned_event(self, turn: Memory) -> Learned:
@@ -209,12 +208,12 @@ class KeepItems:
         return supports_by_item, merged
 
     def _is_forgotten(self, turn: Memory, support: Support) -> bool:
-        return any(self._memories.is_forgotten(item_id) for item_id in forgotten_by(turn, support))
+        return any(self.memories.is_forgotten(item_id) for item_id in forgotten_by(turn, support))
 
     def _follow_merges(self, memory_id: str) -> str:
         """Return the item that an item was merged into; its own id if it was not."""
         for _ in range(MAX_HOPS):
-            item = self._memories.get(memory_id)
+            item = self.memories.get(memory_id)
             if item is None or item.superseded_in is None or item.superseded_by is None:
                 break
             memory_id = item.superseded_by
@@ -224,26 +223,26 @@ class KeepItems:
         """Give an item its supports by a turn, unless turn or item was forgotten in the meantime."""
         given = [support for support in given if not self._is_forgotten(turn, support)]
         # By the index: a large turn's row is read as a whole.
-        if not given or not self._words.has(turn.memory_id):
+        if not given or not self.words.has(turn.memory_id):
             return []
         current_id = self._follow_merges(memory_id)
         if current_id != memory_id:
             memory_id = current_id
             self._name_item(turn.memory_id, memory_id)
-        before = self._memories.get(memory_id)
+        before = self.memories.get(memory_id)
         supports = replace_supports(before, (turn.memory_id,), given)
         return self.put_item(self._build(memory_id, supports, turn, before), before)[1]
 
     def _name_item(self, turn_id: str, memory_id: str) -> None:
         """Have a turn name an item, before it supports it."""
-        turn = self._memories.get(turn_id)
+        turn = self.memories.get(turn_id)
         if turn is not None and memory_id not in turn.items:
-            self._write(turn.model_copy(update={"items": (*turn.items, memory_id)}))
+            self.write(turn.model_copy(update={"items": (*turn.items, memory_id)}))
 
     def _withdraw_from_successor(self, item: Memory, tombstones: Collection[str]) -> list[MemoryEvent]:
         """Remove the supports that these tombstones forget from the item that an item was merged into."""
         successor_id = item.superseded_by if item.superseded_in is not None else None
-        successor = None if successor_id is None else self._memories.get(successor_id)
+        successor = None if successor_id is None else self.memories.get(successor_id)
         if successor is None or successor.item is None:
             return []
         remaining = tuple(
@@ -256,7 +255,7 @@ class KeepItems:
             for turn in self.turns_of(successor):
                 if turn.memory_id not in supporting:
                     items = tuple(item_id for item_id in turn.items if item_id != successor.memory_id)
-                    self._write(turn.model_copy(update={"items": items}))
+                    self.write(turn.model_copy(update={"items": items}))
             events += [self.learned_event(turn) for turn in self.turns_of(successor)]
         return events
 
@@ -264,17 +263,17 @@ class KeepItems:
         """Rebuild an item from exactly these supports; remove it if there are none."""
         if supports:
             return self.put_item(self._build(item.memory_id, supports, item, item), item)[1]
-        others = self._claims.withdraw(item)
-        self._words.remove(item.memory_id)
-        self._memories.remove(item.memory_id, item.embedding.place)
+        others = self.claims.withdraw(item)
+        self.words.remove(item.memory_id)
+        self.memories.remove(item.memory_id, item.embedding.place)
         return [forgotten_event(item), *self._learned_of(others)]
 
     def _repair_dropped(self, memory_id: str, turn: Memory, remaining: Collection[str]) -> list[MemoryEvent]:
         """Withdraw a turn's support from a dropped item; repeats the event of an item that is removed already."""
-        item = self._memories.get(memory_id)
+        item = self.memories.get(memory_id)
         if item is None:
-            self._words.remove(memory_id)
-            return [Forgotten.last_in(memory_id, self._memories.last_place(memory_id))]
+            self.words.remove(memory_id)
+            return [Forgotten.last_in(memory_id, self.memories.last_place(memory_id))]
         turns = (turn.memory_id,)
         events = self._rebuild(item, replace_supports(item, turns)) if is_supported_by_any(item, turns) else []
         successor_id = item.superseded_by if item.superseded_in is not None else None
@@ -286,12 +285,12 @@ class KeepItems:
     def _build(self, memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:
         """Return an item's record. If the last supporting turn is gone, the fields of its previous record stay."""
         last_id = supports[-1].memory_id
-        last = turn if turn.memory_id == last_id else self._memories.get(last_id)
+        last = turn if turn.memory_id == last_id else self.memories.get(last_id)
         source = last or before or turn
         item = build_item(memory_id, supports, source, before)
         if before is not None:
             return item
-        declared = self._modes.get(item.boundary)
+        declared = self.modes.get(item.boundary)
         if item.mode != source.mode:
             # The mode that a model has found may be renamed or deleted since.
             mode, mode_source = mode_after_answer(source, item.mode, source.scope[PROJECT_FIELD], declared)
@@ -302,7 +301,7 @@ class KeepItems:
     def _learned_of(self, items: Sequence[Memory]) -> list[MemoryEvent]:
         """Return the events of the last turns of these items, which were replaced or are current again."""
         last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
-        turns = [self._memories.get(turn_id) for turn_id in last]
+        turns = [self.memories.get(turn_id) for turn_id in last]
         return [self.learned_event(turn) for turn in turns if turn is not None]
 
 

@@ -45,53 +45,53 @@ from schemas.state.modes import ModeDeclarations, is_everywhere
 # before the record: a killed worker repeats both.
 
 
+@dataclass(frozen=True, slots=True)
 class CountInteractions:
     """The part of `Remember` that counts classified turns and their corrections."""
 
-    def __init__(self, counts: InteractionWriter) -> None:
-        self._counts = counts
+    counts: InteractionWriter
 
     def add_classification(self, before: Memory, interaction: Interaction | None, at: datetime) -> None:
         """Count the first classification of a turn; `before` is its record without it."""
         if interaction is not None and before.reading.interaction is None:
-            counts = self._counts.get()
+            counts = self.counts.get()
             self._put(counts, count_classification(counts, before.boundary, interaction.mode, week_of(at)))
 
     def add_correction(self, before: Memory, at: datetime) -> None:
         """Count a correction of a memory's interaction mode."""
-        counts = self._counts.get()
+        counts = self.counts.get()
         self._put(counts, count_correction(counts, before.boundary, week_of(at)))
 
     def forget(self, boundary: str) -> None:
         """Count a user no longer, as long as it is known which count is the user's."""
-        counts = self._counts.get()
+        counts = self.counts.get()
         self._put(counts, without_user(counts, boundary))
 
     def _put(self, before: InteractionCounts, after: InteractionCounts) -> None:
         if after is not before:
-            self._counts.put(after)
+            self.counts.put(after)
 
 
+@dataclass(frozen=True, slots=True)
 class CorrectInteraction:
     """The part of `Remember` that corrects interaction modes."""
 
-    def __init__(self, memories: MemoryWriter, write: WriteMemory, counts: CountInteractions) -> None:
-        self._memories = memories
-        self._write = write
-        self._counts = counts
+    memories: MemoryWriter
+    write: WriteMemory
+    counts: CountInteractions
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
         """Yield the corrected memory, nothing if it was forgotten meanwhile."""
         assert change.interaction_mode is not None
         assert change.at is not None
-        memory = self._memories.get(change.memory_id or "")
+        memory = self.memories.get(change.memory_id or "")
         if memory is None or not is_affected(memory, change):
             return
         if is_misclassified(memory, change.interaction_mode):
-            self._counts.add_correction(memory, change.at)
+            self.counts.add_correction(memory, change.at)
         corrected = with_correction(memory, change.interaction_mode)
         if corrected != memory:
-            self._write(corrected)
+            self.write(corrected)
         yield corrected, ()
 
 
@@ -196,23 +196,20 @@ class ApplyUnderstood:
             return turn
         done = before.reading.refreshed
         if done is None or done.job_id != event.refresh.job_id:
-            done = self._compare(turn, event, event.refresh.job_id, supports)
+            added, removed, changed = self.items.diff(turn, supports)
+            is_answered, tokens = True, 0
+            if isinstance(event, Understood):
+                is_answered, tokens = event.found is not None, event.tokens
+            done = Refreshed(
+                job_id=event.refresh.job_id,
+                at=event.at,
+                tokens=tokens,
+                is_answered=is_answered,
+                added=added,
+                removed=removed,
+                changed=changed,
+            )
         return with_refreshed(turn, done, event.revision)
-
-    def _compare(self, turn: Memory, event: Understood | Reread, job_id: str, supports: Sequence[Support]) -> Refreshed:
-        added, removed, changed = self.items.diff(turn, supports)
-        is_answered, tokens = True, 0
-        if isinstance(event, Understood):
-            is_answered, tokens = event.found is not None, event.tokens
-        return Refreshed(
-            job_id=job_id,
-            at=event.at,
-            tokens=tokens,
-            is_answered=is_answered,
-            added=added,
-            removed=removed,
-            changed=changed,
-        )
 
     def _removed_before(self, before: Memory, event: Understood | Reread) -> list[MemoryEvent]:
         """Return the events of items that an earlier delivery of the event removed.

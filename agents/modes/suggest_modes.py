@@ -43,12 +43,12 @@ MAX_EMBEDDED_TEXTS = 24
 """Texts of a mode that are embedded again: a quarter of a second, and enough to represent the mode."""
 
 
+@dataclass(frozen=True, slots=True)
 class SegmentVectors:
     """Segments in, one row of length 1 for each out."""
 
-    def __init__(self, index: VectorIndex, spaces: VectorSpaces) -> None:
-        self._index = index
-        self._spaces = spaces
+    index: VectorIndex
+    spaces: VectorSpaces
 
     async def stored(self, segments: Sequence[Segment], location: VectorLocation) -> tuple[Matrix, list[Segment]]:
         """Return the rows of these segments in a location, and the segments; turns without a vector are left out."""
@@ -74,7 +74,7 @@ class SegmentVectors:
         texts = [[memory.text for memory in segment] for segment in sample]
         texts = texts or [[mode.description]] * bool(mode.description)
         try:
-            embedder, space = self._spaces.resolve(here)
+            embedder, space = self.spaces.resolve(here)
             if space.fingerprint.digest != location.space:
                 return _rows([])
             return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
@@ -82,13 +82,13 @@ class SegmentVectors:
             return _rows([])
 
     async def _read(self, memory_ids: Sequence[str], location: VectorLocation) -> Mapping[str, Vector]:
-        fingerprint = (await self._index.spaces()).get(collection_name(location.mode, location.space))
+        fingerprint = (await self.index.spaces()).get(collection_name(location.mode, location.space))
         if fingerprint is None:
             return {}
         space = VectorSpace(location.mode, fingerprint)
         vectors: dict[str, Vector] = {}
         for start in range(0, len(memory_ids), PAGE_SIZE):
-            vectors.update(await self._index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
+            vectors.update(await self.index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
         return vectors
 
 

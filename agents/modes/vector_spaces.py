@@ -5,6 +5,7 @@ Declarations are read at every call, so that a new one is effective from the nex
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,42 +21,44 @@ from schemas.state.memories import Memory, index_names
 from schemas.state.modes import Mode, VectorSpace
 
 
+@dataclass(frozen=True, slots=True)
 class VectorSpaces:
-    """Modes, embedders and vector spaces, by boundary."""
+    """Modes, embedders and vector spaces, by boundary.
 
-    def __init__(self, modes: Modes, embedders: Embedders, words: LexicalIndex | None = None) -> None:
-        """`words` says which memories have which vectors; without it no former embedder serves."""
-        self._modes = modes
-        self._embedders = embedders
-        self._words = words
+    `words` says which memories have which vectors; without it no former embedder serves.
+    """
+
+    modes: Modes
+    embedders: Embedders
+    words: LexicalIndex | None = None
 
     def mode(self, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
         """Return the mode of this name in a scope. Raises Rejected `unknown_mode`."""
-        return require_mode(self._modes.get(boundary), name, scope.get(PROJECT_FIELD), "mode")
+        return require_mode(self.modes.get(boundary), name, scope.get(PROJECT_FIELD), "mode")
 
     def visible(self, boundary: str, projects: Iterable[str] | None) -> list[Mode]:
         """Return the modes of these projects, None for all."""
-        return self._modes.get(boundary).visible(projects)
+        return self.modes.get(boundary).visible(projects)
 
     def resolve(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
         """Return the embedder of a mode and its vector space. Raises ModelMissing while the model is not loaded."""
-        return _with_space(mode, self._embedders.of(mode))
+        return _with_space(mode, self.embedders.of(mode))
 
     def former_serves(self, boundary: str, mode: Mode) -> bool:
         """True while a mode's memories have vectors of its former embedder that its declared one has not made yet."""
-        if mode.former is None or self._words is None:
+        if mode.former is None or self.words is None:
             return False
-        declared = self._modes.get(boundary)
+        declared = self.modes.get(boundary)
         try:
             digest = self.resolve(mode)[1].fingerprint.digest
         except ModelMissing:
             digest = None
-        indexes = map(self._words.memory_columns, index_names(boundary))
+        indexes = map(self.words.memory_columns, index_names(boundary))
         return any(awaits_declared(columns, declared, mode, digest) for columns in indexes)
 
     def has_former(self, memory: Memory) -> bool:
         """True if the memory's mode keeps the vectors of a former embedder."""
-        mode = self._modes.get(memory.boundary).find(memory.mode, memory.scope.get(PROJECT_FIELD))
+        mode = self.modes.get(memory.boundary).find(memory.mode, memory.scope.get(PROJECT_FIELD))
         return mode is not None and mode.former is not None
 
     def awaits_declared(self, memory: Memory) -> bool:
@@ -85,25 +88,23 @@ class VectorSpaces:
         former = self.mode(memory.boundary, memory.mode, memory.scope).with_former
         try:
             return (
-                None
-                if former is None
-                else _with_space(former, self._embedders.for_text(former, embedding_text(memory)))
+                None if former is None else _with_space(former, self.embedders.for_text(former, embedding_text(memory)))
             )
         except ModelMissing:
             return None
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """Return the mode's multilingual model, as `Embedders.cross_lingual` does."""
-        return self._embedders.cross_lingual(mode, text)
+        return self.embedders.cross_lingual(mode, text)
 
     def embedder(self, mode: Mode, text: str) -> Embedder:
         """Return the embedder of a mode for this text's language. Raises ModelMissing while it is not loaded."""
-        return self._embedders.for_text(mode, text)
+        return self.embedders.for_text(mode, text)
 
     def of(self, memory: Memory) -> tuple[Embedder, VectorSpace]:
         """Return a memory's embedder and vector space. Raises Rejected if its mode is deleted, or ModelMissing."""
         mode = self.mode(memory.boundary, memory.mode, memory.scope)
-        return _with_space(mode, self._embedders.for_text(mode, embedding_text(memory)))
+        return _with_space(mode, self.embedders.for_text(mode, embedding_text(memory)))
 
     def digest(self, memory: Memory) -> str | None:
         """Return the digest of the space in which a memory's vector is due; None while that is unknown."""

@@ -45,23 +45,18 @@ class DrillDownLevel:
     rests_on: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
 class DrillDown:
-    """Reads the layers above the items."""
+    """Reads the layers above the items.
 
-    def __init__(
-        self,
-        words: LexicalIndex,
-        intentions: Intentions,
-        categories: Categories,
-        memories: Memories,
-        boundary_fields: BoundaryFields = USER_BOUNDARY,
-    ) -> None:
-        """`intentions` has visible entries only; `boundary_fields` are those of the deployment's scopes."""
-        self._boundary_fields = boundary_fields
-        self._words = words
-        self._intentions = intentions
-        self._categories = categories
-        self._memories = memories
+    `intentions` has visible entries only; `boundary_fields` are those of the deployment's scopes.
+    """
+
+    words: LexicalIndex
+    intentions: Intentions
+    categories: Categories
+    memories: Memories
+    boundary_fields: BoundaryFields = USER_BOUNDARY
 
     def levels(
         self, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns, decided: Depth | None = None
@@ -71,17 +66,17 @@ class DrillDown:
         `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
         Instead of the rules, `decided` says which layer suffices.
         """
-        read = filtered_reader(self._memories.get, self._words.memory_columns, where)
+        read = filtered_reader(self.memories.get, self.words.memory_columns, where)
         coverage = TermCoverage.of(features, columns, weigh_unknown=True)
         scopes = select_scopes(where, columns)
-        of_user = scope_of_user(where.boundary, where.scope, self._boundary_fields)
-        views = [(scope, self._intentions.get(scope)) for scope in (of_user, *scopes)]
+        of_user = scope_of_user(where.boundary, where.scope, self.boundary_fields)
+        views = [(scope, self.intentions.get(scope)) for scope in (of_user, *scopes)]
         above = intention_layer(views, features.question, coverage, read if where.needs_columns else None)
         shown = group_by_part(above.shown)
         if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)
         # Only categories that match the question are checked for missing sources.
-        scoped = [(scope, category) for scope in scopes for category in self._categories.get(scope).all()]
+        scoped = [(scope, category) for scope in scopes for category in self.categories.get(scope).all()]
         near = match_entries([category_text(category) for _, category in scoped], coverage)
         visible = [(scoped[match.place][0], visible_category(scoped[match.place][1], read)) for match in near]
         matching = category_layer(visible, features.question, coverage)
@@ -94,7 +89,7 @@ class DrillDown:
     def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
         """Return what matches a question above the items."""
         *_, last = self.levels(where, features, columns, "items")
-        behind = map(self._memories.get, last.rests_on)
+        behind = map(self.memories.get, last.rests_on)
         is_private = any(memory is not None and memory.visibility.private for memory in behind)
         return Layers(question, last.intention, last.categories, is_private=is_private)
 

@@ -155,13 +155,13 @@ class RankLimits:
     min_score: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
 class HitRanker:
     """Searches in, hits out."""
 
-    def __init__(self, memories: Memories, weights: RankingWeights, limits: RankLimits) -> None:
-        self._limits = limits
-        self._memories = memories
-        self._weights = weights
+    memories: Memories
+    weights: RankingWeights
+    limits: RankLimits
 
     def best(
         self,
@@ -178,7 +178,7 @@ class HitRanker:
         """
         memory_columns = words.memory_columns()
         features, admitted = collect_query_features(search, words, nearest, method)
-        models, limits = self._weights.models, self._limits
+        models, limits = self.weights.models, self.limits
         if limits.min_similarity and features.dense is not None:
             is_near = (features.dense >= limits.min_similarity) | ~features.embedded
             admitted = admitted & (is_near | (features.lexical["words"] > 0))
@@ -188,12 +188,12 @@ class HitRanker:
         if method == "lexical_merge":
             topics = np.zeros(len(ranking.numbers))
             for row in ranking.best(MAX_TOPIC_CANDIDATES, memory_columns.id_of):
-                memory = self._memories.get(memory_columns.id_of[int(ranking.numbers[row])])
+                memory = self.memories.get(memory_columns.id_of[int(ranking.numbers[row])])
                 if memory is not None and memory.reading.topic:
                     topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
             ranking = ranking.with_topics(topics)
         coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
-        read = words.filtered_reader(self._memories.get)
+        read = words.filtered_reader(self.memories.get)
         details = None if bare else HitDetails(read, search, coverage)
         hits = self._hits(search, memory_columns, features, ranking, details)
         return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
@@ -233,12 +233,12 @@ class HitRanker:
         hits, lexical_scores = [], features.lexical["words"]
         for row in ranking.best(search.request.top_k, memory_columns.id_of):
             number = int(ranking.numbers[row])
-            if ranking.score(row) < max(search.request.min_score, self._limits.min_score):
+            if ranking.score(row) < max(search.request.min_score, self.limits.min_score):
                 break
-            memory = self._memories.get(memory_columns.id_of[number])
+            memory = self.memories.get(memory_columns.id_of[number])
             if memory is not None:
                 why = (explanation.scores(row), explanation.contributions(row)) if explanation else (None, None)
-                shown = with_turn_metadata(memory, self._memories.get)
+                shown = with_turn_metadata(memory, self.memories.get)
                 hit = hit_of(shown, ranking.score(row), *why, shown_as=search.shown_as, as_of=search.request.as_of)
                 if details is not None:
                     hit = details.with_details(hit, memory, has_terms=bool(lexical_scores[number]))

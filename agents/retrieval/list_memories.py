@@ -9,6 +9,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -116,44 +117,44 @@ async def _sorted(
     return sorted(positioned, reverse=order.newest)
 
 
+@dataclass(frozen=True, slots=True)
 class List:
-    """List requests in, pages out. Writes nothing."""
+    """List requests in, pages out. Writes nothing.
 
-    def __init__(
-        self, words: LexicalIndex, memories: Memories, modes: Modes, elapsed: Callable[[], float] = time.perf_counter
-    ) -> None:
-        """`elapsed` counts seconds."""
-        self._words = words
-        self._memories = memories
-        self._modes = modes
-        self._elapsed = elapsed
+    `elapsed` counts seconds.
+    """
+
+    words: LexicalIndex
+    memories: Memories
+    modes: Modes
+    elapsed: Callable[[], float] = time.perf_counter
 
     async def answer(self, request: ListRequest) -> tuple[ListResult, list[SearchWarning]]:
         """Return a page, without warnings. Raises Rejected for an undeclared mode and for a wrong cursor."""
         cursor, boundary = decode_cursor(request), request.scope.boundary
-        asked = plan_list(request, self._modes.get(boundary), self._words.memory_columns(boundary))
+        asked = plan_list(request, self.modes.get(boundary), self.words.memory_columns(boundary))
         beginning = cursor.beginning if cursor else self._begin(asked)
-        slices = EventLoopSlices(self._elapsed)
+        slices = EventLoopSlices(self.elapsed)
         if request.what == "memories":
             return await self._memories_of(asked, beginning, cursor, slices), []
         return await self._groups_of(asked, beginning, cursor, slices), []
 
     def _begin(self, asked: ListFilter) -> Beginning:
         boundary, listed = asked.request.scope.boundary, {part.where.boundary for part in asked.parts}
-        turns = [self._words.memory_columns(name).columns for name in turn_index_names(boundary)]
+        turns = [self.words.memory_columns(name).columns for name in turn_index_names(boundary)]
         began = max(int(columns.source[columns.conversations != MISSING].max(initial=-1)) for columns in turns)
-        counted = (self._words.memory_columns(name).changes if name in listed else 0 for name in _names(boundary))
+        counted = (self.words.memory_columns(name).changes if name in listed else 0 for name in _names(boundary))
         return Beginning(began, tuple(counted))
 
     def _selected(self, asked: ListFilter, beginning: Beginning) -> list[Selected]:
         status = asked.request.embedding_status or "ready"
-        with_status = partial(self._words.numbers_with_status, status=status)
+        with_status = partial(self.words.numbers_with_status, status=status)
         selected = []
         for part in asked.parts:
-            columns = self._words.memory_columns(part.where.boundary)
+            columns = self.words.memory_columns(part.where.boundary)
             numbers = asked.numbers(part, columns, with_status, beginning.began)
             if asked.fragments:
-                containing = self._words.numbers_containing(part.where.boundary, asked.fragments)
+                containing = self.words.numbers_containing(part.where.boundary, asked.fragments)
                 numbers = numbers if containing is None else np.intersect1d(numbers, containing, assume_unique=True)
             part_number = _names(asked.request.scope.boundary).index(part.where.boundary)
             selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[part_number])))
@@ -213,7 +214,7 @@ class List:
         return memory is not None and asked.part_of(memory) is not None
 
     def _matching(self, asked: ListFilter) -> ReadMemory:
-        return filtered_reader(self._memories.get, self._words.memory_columns, where_of(asked.request))
+        return filtered_reader(self.memories.get, self.words.memory_columns, where_of(asked.request))
 
     async def _groups_of(
         self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
@@ -232,7 +233,7 @@ class List:
             for part in current:
                 at = np.array([memory_id in matching for memory_id in _ids([part])], np.bool_)
                 selected.append(Selected(part.columns, part.numbers[at], part.times_ms[at]))
-        turns = self._words.memory_columns(request.scope.boundary)
+        turns = self.words.memory_columns(request.scope.boundary)
         groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
         after = cursor.position if cursor else None
@@ -246,22 +247,22 @@ def _names(boundary: str) -> tuple[str, ...]:
     return (*searched, *map(unsearchable_index_name, searched))
 
 
+@dataclass(frozen=True, slots=True)
 class _MemoryReader:
-    def __init__(self, read: ReadMemory, asked: ListFilter) -> None:
-        self._read = read
-        self._asked = asked
+    read: ReadMemory
+    asked: ListFilter
 
     def exact(self, item: OrderedItem) -> Position:
-        memory = self._read(item.key)
+        memory = self.read(item.key)
         return item.position if memory is None else _exact(item, memory)
 
     def build(self, item: OrderedItem) -> BuiltItem | None:
-        memory = self._read(item.key)
-        part = None if memory is None else self._asked.part_of(memory)
+        memory = self.read(item.key)
+        part = None if memory is None else self.asked.part_of(memory)
         if memory is None or part is None:
             return None
         listed = ListedMemory(
-            **memory_fields(with_turn_metadata(memory, self._read), part.shown_as, self._asked.request.as_of),
+            **memory_fields(with_turn_metadata(memory, self.read), part.shown_as, self.asked.request.as_of),
             importance=memory.importance,
             resources=tuple(resource.published().model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,
@@ -270,15 +271,15 @@ class _MemoryReader:
         return BuiltItem(_exact(item, memory), listed, len(listed.model_dump_json()))
 
 
+@dataclass(frozen=True, slots=True)
 class _GroupReader:
-    def __init__(self, groups: ListedGroups) -> None:
-        self._groups = groups
+    groups: ListedGroups
 
     def exact(self, item: OrderedItem) -> Position:
         return item.position
 
     def build(self, item: OrderedItem) -> BuiltItem:
-        return BuiltItem(item.position, self._groups.build(item.number), 0)
+        return BuiltItem(item.position, self.groups.build(item.number), 0)
 
 
 def _exact(item: OrderedItem, memory: Memory) -> Position:

@@ -170,13 +170,15 @@ class Rerank:
         return ranked
 
 
+@dataclass(slots=True)
 class LocalRerank:
-    """Hits in, their order out."""
+    """Hits in, their order out.
 
-    def __init__(self, cross_encoder: CrossEncoder, timeout_s: float) -> None:
-        """`timeout_s` is for the caller of `order`."""
-        self.timeout_s = timeout_s
-        self._cross_encoder = cross_encoder
+    `timeout_s` is for the caller of `order`.
+    """
+
+    cross_encoder: CrossEncoder
+    timeout_s: float
 
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if the best hits of this request are to be ordered."""
@@ -200,7 +202,7 @@ class LocalRerank:
         read = self.shown(hits)
         texts = [text_to_read(hit) for hit in read]
         try:
-            scores = await self._cross_encoder.scores(request.query, texts, boundary=request.scope.boundary)
+            scores = await self.cross_encoder.scores(request.query, texts, boundary=request.scope.boundary)
         except (ModelMissing, Unavailable, RuntimeError) as problem:
             raise NoModelAnswer(str(problem)) from problem
         return ReadHits({hit.memory_id: score for hit, score in zip(read, scores, strict=True)})

@@ -156,23 +156,18 @@ class _PreparedSearch:
         return DENSE_CANDIDATE_LIMIT if self.many else DENSE_LIMIT
 
 
+@dataclass(frozen=True, slots=True)
 class VectorSearch:
-    """Questions in, nearest memories by mode out."""
+    """Questions in, nearest memories by mode out.
 
-    def __init__(
-        self,
-        vectors: VectorIndex,
-        spaces: VectorSpaces,
-        give_way: GiveWay = let_others_run,
-        elapsed: Callable[[], float] = time.perf_counter,
-        top_k: int | None = None,
-    ) -> None:
-        """`elapsed` counts seconds; `top_k` nearest vectors are wanted, None for as many as find no more."""
-        self._top_k = top_k
-        self._vectors = vectors
-        self._spaces = spaces
-        self._give_way = give_way
-        self._elapsed = elapsed
+    `elapsed` counts seconds; `top_k` nearest vectors are wanted, None for as many as find no more.
+    """
+
+    vectors: VectorIndex
+    spaces: VectorSpaces
+    give_way: GiveWay = let_others_run
+    elapsed: Callable[[], float] = time.perf_counter
+    top_k: int | None = None
 
     async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[ModeSearchResult]:
         """Return the nearest memories of each mode's search, in their order; there is at least one."""
@@ -186,7 +181,7 @@ class VectorSearch:
         encoded = await encode_query(encoders, search.question.text, words.prepare, search.request.scope.boundary)
         questions = {key: weigh_tokens(question, search, words) for key, question in encoded.items()}
         plans = [self._plan(mode_search, questions, search, words) for mode_search in prepared]
-        reads = await self._vectors.read_ahead([plan for plan in plans if plan is not None])
+        reads = await self.vectors.read_ahead([plan for plan in plans if plan is not None])
         results: list[ModeSearchResult] = []
         async for some in self._paced(list(zip(prepared, plans, strict=True))):
             searches = [self._found(mode_search, plan, reads, questions, search, words) for mode_search, plan in some]
@@ -196,23 +191,23 @@ class VectorSearch:
     async def _paced(self, modes: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
         """Yield `MODES_AT_ONCE` modes at a time, and give way between them."""
         for start in range(0, len(modes), MODES_AT_ONCE):
-            began = self._elapsed()
+            began = self.elapsed()
             yield modes[start : start + MODES_AT_ONCE]
             if start + MODES_AT_ONCE < len(modes):
-                await self._give_way(self._elapsed() - began)
+                await self.give_way(self.elapsed() - began)
 
     def _prepare(self, mode_search: ModeSearch, memory_columns: MemoryColumns, search: SearchPlan) -> _PreparedSearch:
         admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
             return _PreparedSearch(ModeSearchResult(mode_search, "empty"))
         mode, boundary = mode_search.mode, search.request.scope.boundary
-        served = mode if mode.former is None else self._spaces.serving(boundary, mode)
+        served = mode if mode.former is None else self.spaces.serving(boundary, mode)
         if served is not mode:
             # By the embedder that serves the mode, if a memory has a vector of it.
-            by_served = admitted & memory_columns.embedded(self._spaces.resolve(served)[1].fingerprint.digest)
+            by_served = admitted & memory_columns.embedded(self.spaces.resolve(served)[1].fingerprint.digest)
             mode_search = replace(mode_search, mode=served) if by_served.any() else mode_search
         try:
-            model, space = self._spaces.resolve(mode_search.mode)
+            model, space = self.spaces.resolve(mode_search.mode)
         except ModelMissing as problem:
             has_vectors = (admitted & (memory_columns.columns.spaces != MISSING)).any()
             return _PreparedSearch(
@@ -243,7 +238,7 @@ class VectorSearch:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""
         mode = nearest.mode_search.mode
         encoder = QueryEncoder(model, mode.embedder, mode.query_prefix)
-        other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
+        other = self.spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
             return [encoder]
         crossing = replace(encoder, model=other, cross_lingual=True)
@@ -274,7 +269,7 @@ class VectorSearch:
             asked = usable_encodings(prepared.encoders, questions)
             calls = [self._dense(prepared, prepared.space, reads, question, words) for question in asked.values()]
             nearest = merged(
-                dict(zip(asked, await _gather(calls), strict=True)), bias.dense, self._top_k or prepared.dense_limit
+                dict(zip(asked, await _gather(calls), strict=True)), bias.dense, self.top_k or prepared.dense_limit
             )
             candidates = self._candidates_of(prepared, plan, search, words, nearest)
             limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
@@ -314,9 +309,9 @@ class VectorSearch:
         except (ModelMissing, Unavailable):
             return None
         plan = PlannedSearch(
-            prepared.space, asked, prepared.nearest.mode_search.where, self._top_k or prepared.dense_limit
+            prepared.space, asked, prepared.nearest.mode_search.where, self.top_k or prepared.dense_limit
         )
-        if not prepared.space.fingerprint.token_dim or (prepared.many and not self._vectors.is_remote):
+        if not prepared.space.fingerprint.token_dim or (prepared.many and not self.vectors.is_remote):
             return plan
         return replace(
             plan,
@@ -353,7 +348,7 @@ class VectorSearch:
         words: LexicalFeatures,
     ) -> Sequence[Scored]:
         """Return the nearest memories by the pooled vector of those that filters admit."""
-        where, limit = prepared.nearest.mode_search.where, self._top_k or prepared.dense_limit
+        where, limit = prepared.nearest.mode_search.where, self.top_k or prepared.dense_limit
         if prepared.filtered_share is None or prepared.admitted is not None:
             return await reads.search(space, question.pooled, where, limit, prepared.admitted)
         wide = math.ceil(FILTERED_SPARE * limit / prepared.filtered_share)

@@ -5,6 +5,7 @@ The same text always has the same classification; an unstable deployment needs m
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import is_
 
@@ -44,16 +45,16 @@ HISTORY_TIMEOUT_S = 2.0
 """Seconds for classifying last turns that have just been stored: a context waits for it."""
 
 
+@dataclass(frozen=True, slots=True)
 class InteractionReader:
-    """Texts in, interaction modes out."""
+    """Texts in, interaction modes out.
 
-    def __init__(
-        self, general: Callable[[], Embedder], classifier: InteractionClassifier, taxonomy: ModeTaxonomy
-    ) -> None:
-        """`general` returns the general embedder; it raises ModelMissing while that is not loaded."""
-        self._general = general
-        self._classifier = classifier
-        self._taxonomy = taxonomy
+    `general` returns the general embedder; it raises ModelMissing while that is not loaded.
+    """
+
+    general: Callable[[], Embedder]
+    classifier: InteractionClassifier
+    taxonomy: ModeTaxonomy
 
     async def read(
         self, memory: Memory, *, intent: str | None = None, model: Interaction | None = None
@@ -65,15 +66,15 @@ class InteractionReader:
         """
         try:
             # A turn that `general` has just embedded is in its cache: no second pass of the model.
-            encoded = await encode_memory(self._general(), memory)
+            encoded = await encode_memory(self.general(), memory)
         except RuntimeError as refused:
             # The memory is found by words, and its interaction mode is not known.
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
         # The classifier knows vectors of length 1; that of a long text is a mean, and shorter.
         [vector] = normalise_rows(encoded.pooled[np.newaxis])
-        by_intent = None if intent is None else mode_of_intent(intent, self._taxonomy.intents)
-        probabilities = self._classifier.probabilities(memory.text, vector)
-        return pool_votes(probabilities, by_intent, model, self._taxonomy.version)
+        by_intent = None if intent is None else mode_of_intent(intent, self.taxonomy.intents)
+        probabilities = self.classifier.probabilities(memory.text, vector)
+        return pool_votes(probabilities, by_intent, model, self.taxonomy.version)
 
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
@@ -83,8 +84,8 @@ class InteractionReader:
         Raises Unavailable or ModelMissing as `read` does, within seconds.
         """
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
-        encoded = await self._general().query(request.query, boundary=request.scope.boundary)
-        current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
+        encoded = await self.general().query(request.query, boundary=request.scope.boundary)
+        current = pool_votes(self.classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         try:
             async with asyncio.timeout(HISTORY_TIMEOUT_S):

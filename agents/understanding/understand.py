@@ -54,30 +54,19 @@ EARLIER_PLACEHOLDER = "{{earlier}}"
 """Where a template shows the earlier items. One of a deployment may lack it: then the rules alone compare items."""
 
 
+@dataclass(frozen=True, slots=True)
 class Understand:
     """Memories in, `Understood` out."""
 
-    def __init__(
-        self,
-        reader: InteractionReader,
-        model: LanguageModel,
-        template: Template,
-        modes: Modes,
-        words: LexicalIndex,
-        memories: Memories,
-        clock: Clock,
-        pipelines: ActivePipelines,
-        categories: Categories | None = None,
-    ) -> None:
-        self.pipelines = pipelines
-        self._categories = categories
-        self._reader = reader
-        self._model = model
-        self._template = template
-        self._modes = modes
-        self._words = words
-        self._memories = memories
-        self._clock = clock
+    reader: InteractionReader
+    model: LanguageModel
+    template: Template
+    modes: Modes
+    words: LexicalIndex
+    memories: Memories
+    clock: Clock
+    pipelines: ActivePipelines
+    categories: Categories | None = None
 
     @property
     def is_on(self) -> bool:
@@ -91,15 +80,15 @@ class Understand:
 
     async def by_rules(self, memory: Memory) -> Interaction | None:
         """Classify a turn without a language model; None if it is classified already, or needs no classification."""
-        return apply_threshold(await self._reader.read(memory)) if needs_understanding(memory) else None
+        return apply_threshold(await self.reader.read(memory)) if needs_understanding(memory) else None
 
     async def until_available(self) -> None:
         """Wait until the model may be asked; never returns without one."""
-        await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
+        await self.model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 
     def may_ask(self, memory: Memory) -> bool:
         """True if a language model may read this turn now."""
-        return may_show_model(memory, self._modes.get(memory.boundary))
+        return may_show_model(memory, self.modes.get(memory.boundary))
 
     async def by_model(self, memory: Memory, refresh: Refresh | None = None) -> Understood:
         """Ask a language model about a turn; `refresh` is the job that asks again.
@@ -108,12 +97,12 @@ class Understand:
         """
         # The items that the turn may contradict, by short names, if the template asks for them.
         earlier: dict[str, Memory] = {}
-        if EARLIER_PLACEHOLDER in self._template.text:
-            near = EarlierItems(self._words, self._memories, self._modes).near(memory)
+        if EARLIER_PLACEHOLDER in self.template.text:
+            near = EarlierItems(self.words, self.memories, self.modes).near(memory)
             earlier = {f"e{number}": item for number, item in enumerate(near, 1)}
         prompt = self._prompt(memory, earlier)
         try:
-            answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
+            answered = await self.model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
         except Unanswerable as problem:
             return self._event(memory, None, None, UNANSWERABLE_PROFILE, problem.tokens, refresh)
         understanding = answered.answer
@@ -129,13 +118,13 @@ class Understand:
         """Return the number of tokens that asking about a turn takes before it is answered, rather more than less."""
         prompt = self._prompt(memory, {})
         # The most that the earlier items may add: to search for them twice costs more than the estimate is worth.
-        earlier = MAX_EARLIER_ITEMS * MAX_EARLIER_CHARS if EARLIER_PLACEHOLDER in self._template.text else 0
+        earlier = MAX_EARLIER_ITEMS * MAX_EARLIER_CHARS if EARLIER_PLACEHOLDER in self.template.text else 0
         return (len(prompt.system) + len(prompt.user) + earlier) // CHARS_PER_TOKEN
 
     @property
     def prompt_version(self) -> str:
         """The version of the template that a turn is understood by."""
-        return self._template.version
+        return self.template.version
 
     def _prompt(self, memory: Memory, earlier: Mapping[str, Memory]) -> Prompt:
         # The previous turns that a model may read, oldest first.
@@ -144,19 +133,19 @@ class Understand:
             scope={name: (value,) for name, value in memory.scope.items()},
             until_ms=memory.occurred_ms + 1,
         )
-        latest = self._words.memory_columns(memory.boundary).latest(
+        latest = self.words.memory_columns(memory.boundary).latest(
             where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
         )
-        before = [self._memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
+        before = [self.memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
         turns = [turn for turn in before if turn is not None and self.may_ask(turn)][-MAX_RECENT_TURNS:]
         return build_understanding_prompt(
-            self._template.text,
-            self._template.version,
+            self.template.text,
+            self.template.version,
             turn_text=memory.text,
             role=memory.role or "user",
             speaker=memory.speaker,
             occurred_at=memory.occurred_at,
-            modes=self._modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
+            modes=self.modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
             current=memory.mode,
             is_settled=memory.mode_source == "caller",
             recent=[RecentTurn(role=turn.role or "user", mode=turn.mode, text=turn.text) for turn in turns],
@@ -171,13 +160,13 @@ class Understand:
         if understanding.interaction_mode is not None:
             vote = Interaction(mode=understanding.interaction_mode, confidence=understanding.interaction_confidence)
         try:
-            read = await self._reader.read(memory, intent=understanding.intent, model=vote)
+            read = await self.reader.read(memory, intent=understanding.intent, model=vote)
         except (ModelMissing, Unavailable):
             return None  # Keep the rest of the answer: asking again would cost again.
         return apply_threshold(read)
 
     def _taxonomy(self, memory: Memory) -> Taxonomy:
-        return Taxonomy() if self._categories is None else self._categories.get(memory.scope)
+        return Taxonomy() if self.categories is None else self.categories.get(memory.scope)
 
     def _event(
         self,
@@ -194,8 +183,8 @@ class Understand:
             interaction=interaction,
             found=understanding,
             profile=profile,
-            prompt=self._template.version,
-            at=self._clock.now(),
+            prompt=self.template.version,
+            at=self.clock.now(),
             revision=self.revision,
             tokens=tokens,
             refresh=refresh,

@@ -4,6 +4,8 @@ Enters: questions by rules. Leaves: the same evidence with another text. Guarant
 question that quotes its evidence is dropped, as one by rules is.
 """
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
@@ -27,26 +29,26 @@ class WordedQuestion(BaseModel, frozen=True, extra="ignore"):
     question: str = Field(default="", max_length=1000)
 
 
+@dataclass(frozen=True, slots=True)
 class WordQuestions:
     """Questions in, worded questions out."""
 
-    def __init__(self, model: LanguageModel, template: Template, memories: Memories) -> None:
-        self._model = model
-        self._template = template
-        self._memories = memories
+    model: LanguageModel
+    template: Template
+    memories: Memories
 
     def is_asked(self, by_model: bool | None) -> bool:
         """True if a model is to word questions: if a caller wants it, or by default if one has the role itself."""
-        return self._model.has_role(WORDING_ROLE) if by_model is None else by_model
+        return self.model.has_role(WORDING_ROLE) if by_model is None else by_model
 
     def is_available(self) -> bool:
         """True if the model can be asked now."""
-        return self._model.available(WORDING_STEP, WORDING_ROLE)
+        return self.model.available(WORDING_STEP, WORDING_ROLE)
 
     async def word(self, question: Question) -> Question | None:
         """Return the question in the model's words; None if it is none. Raises Unavailable."""
-        later = self._memories.get(question.memory_id)
-        evidence = [memory for each in question.evidence if (memory := self._memories.get(each)) is not None]
+        later = self.memories.get(question.memory_id)
+        evidence = [memory for each in question.evidence if (memory := self.memories.get(each)) is not None]
         if later is None or len(evidence) < len(question.evidence):
             return None
         if any(memory.visibility.private for memory in (later, *evidence)):
@@ -59,9 +61,9 @@ class WordQuestions:
             "earlier": "\n".join(to_json(line).decode() for line in lines),
             "later": clip_text(later.text, MAX_TURN_CHARS),
         }
-        prompt = fill_prompt(self._template.text, self._template.version, parts)
+        prompt = fill_prompt(self.template.text, self.template.version, parts)
         try:
-            answer = (await self._model.ask(WORDING_STEP, WORDING_ROLE, prompt, WordedQuestion)).answer
+            answer = (await self.model.ask(WORDING_STEP, WORDING_ROLE, prompt, WordedQuestion)).answer
         except Unanswerable:
             return None
         text = answer.question.strip()

@@ -128,7 +128,9 @@ def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
             if starts:
                 passages.update((word, passages.get(word, 0) | bit) for word in pieces[-1])
     for part, start in enumerate(starts[1:], 1):
-        for word in _cut_word(text, start):
+        before = _WORD_BEFORE.search(text, max(0, start - MAX_TERM_CHARS), start)
+        after = _WORD_AFTER.match(text, start, start + MAX_TERM_CHARS)
+        for word in tokenize(before.group() + after.group()) if before and after else []:
             # Of a text without spaces a passage may end within a word: what contains it is found by the whole word.
             if word not in counts:
                 counts[word] = 1
@@ -141,13 +143,6 @@ def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
     words = [word for piece in pieces for word in piece]
     lines = "\n".join("\n".join(piece) for piece in pieces if piece)
     return IndexedWords(len(words), detect_language(words), lines, counts, passages)
-
-
-def _cut_word(text: str, place: int) -> list[str]:
-    """Return the terms of the word around a place; none if the place is no part of a word."""
-    before = _WORD_BEFORE.search(text, max(0, place - MAX_TERM_CHARS), place)
-    after = _WORD_AFTER.match(text, place, place + MAX_TERM_CHARS)
-    return tokenize(before.group() + after.group()) if before and after else []
 
 
 def _pieces(text: str) -> Iterator[str]:

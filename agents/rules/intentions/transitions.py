@@ -144,7 +144,12 @@ def apply_signals(intention: Intention) -> Intention:
     for signal in sorted(intention.signs, key=lambda signal: (signal.at, signal.offset, signal.text)):
         if signal.of_run:
             for entries in lists.values():
-                _resolve_same_words(signal, entries)
+                words = words_of(signal.text)
+                for number, entry in enumerate(entries):
+                    # An entry set by the caller is resolved only by statements, as above.
+                    is_open = entry.resolved_by is None and entry.source != "set"
+                    if is_open and words_of(entry.text) == words and _is_earlier(entry, signal):
+                        entries[number] = _resolved(entry, signal)
         elif not _apply_signal(signal, reportable, stems):
             _resolve_only_error(signal, lists["blocking_errors"])
     return intention.model_copy(update={part: tuple(entries) for part, entries in lists.items()})
@@ -170,15 +175,6 @@ def _apply_signal(
                     entries[number] = entry.model_copy(update={"advanced_by": advanced_by})
                 is_applied = True
     return is_applied
-
-
-def _resolve_same_words(signal: ResolutionSignal, entries: list[IntentionEntry]) -> None:
-    words = words_of(signal.text)
-    for number, entry in enumerate(entries):
-        # An entry set by the caller is resolved only by statements, as above.
-        is_open = entry.resolved_by is None and entry.source != "set"
-        if is_open and words_of(entry.text) == words and _is_earlier(entry, signal):
-            entries[number] = _resolved(entry, signal)
 
 
 def _resolve_only_error(signal: ResolutionSignal, errors: list[IntentionEntry]) -> None:

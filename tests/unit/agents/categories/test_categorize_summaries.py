@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents.categories.refresh import RefreshCategories
 from agents.ports.jobs import Unbounded
 from agents.rules.categories.taxonomy import declare_category
 from schemas.messages.commands import Command
@@ -189,7 +190,7 @@ async def test_members_removed_since_the_refresh_are_not_shown(
         harness.worker.memories.forget(HERE, pills.memory_id)
         return []
 
-    monkeypatch.setattr(harness.refreshing, "refresh", gone_after_it)
+    monkeypatch.setattr(RefreshCategories, "refresh", gone_after_it)
     shown = await harness.command("get_category", name="health")
     listed = await harness.command("list_categories", include_summary=True)
     assert shown["summary"] == listed["categories"][0]["summary"] == DENTIST

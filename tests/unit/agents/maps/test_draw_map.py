@@ -97,7 +97,7 @@ async def test_large_map_is_projected_until_it_is_laid_out(world: MapHarness) ->
 
 async def test_projection_stays_the_same_until_it_is_replaced(world: MapHarness) -> None:
     turns = await world.tell(30)
-    async with world.draw_map._layouts._threads.turn():
+    async with world.draw_map.layouts._threads.turn():
         first, second = await world.cloud(), await world.cloud()
         assert first == second
         await world.tell(3, start=100)
@@ -144,12 +144,12 @@ async def test_memory_edited_while_a_map_is_made_is_placed_by_its_new_vector(wor
     turns = await world.tell(30)
     await world.cloud()
     edited = [turns[4].memory_id]
-    while not world.draw_map._layouts._waiting:
+    while not world.draw_map.layouts._waiting:
         await asyncio.sleep(0)
     await world.draw_map.outdate("ana", edited)
     await world.settled()
     [kept] = world.directory.rglob("*.npz")
-    layout = await world.draw_map._layouts._kept.load("ana", kept.stem)
+    layout = await world.draw_map.layouts._kept.load("ana", kept.stem)
     assert layout is not None
     assert layout.remaining == 29
 
@@ -194,7 +194,7 @@ async def test_map_without_its_index_is_unavailable_and_made_later(world: MapHar
 
 async def test_index_lost_while_a_map_waits_is_no_defect(world: MapHarness) -> None:
     await world.tell(30)
-    async with world.draw_map._layouts._threads.turn():
+    async with world.draw_map.layouts._threads.turn():
         await world.cloud()
         world.index.down()
     await asyncio.sleep(0.05)
@@ -219,12 +219,12 @@ async def test_of_too_many_maps_some_are_begun_later(world: MapHarness, monkeypa
     monkeypatch.setattr(layouts, "MAX_WAITING", 1)
     await world.tell(12)
     await world.remember(*(made(f"another remark {n}", n, user="ben") for n in range(12)))
-    async with world.draw_map._layouts._threads.turn():
+    async with world.draw_map.layouts._threads.turn():
         await world.cloud()
         others = [await world.cloud(user="ben") for _ in range(2)]
         assert [(other.method, other.settled, len(other.points)) for other in others] == [
             ("principal_components", False, 12)
         ] * 2
-        assert len(world.draw_map._layouts._waiting) == 1
+        assert len(world.draw_map.layouts._waiting) == 1
     await world.settled()
     assert len((await world.settled(user="ben")).points) == 12
