@@ -11,9 +11,8 @@ from agents.commands.show_files import ShowFiles
 from agents.consolidation.consolidate import Consolidate
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
-from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
-from agents.embedding.maintain import Maintain
+from agents.embedding.maintain import CompareEmbedders, Maintain
 from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember

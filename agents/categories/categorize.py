@@ -9,11 +9,9 @@ from itertools import chain, islice
 
 from modestream_client.arguments import DeclareCategory, DeleteCategory, GetCategory, ListCategories, RenameCategory
 
-from agents.categories.matching import CategoryMatcher
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMatcher, CategoryMembers
 from agents.categories.refresh import RefreshCategories
-from agents.ports.commands import CommandResult, ResultBody, parse_arguments
-from agents.ports.jobs import UNBOUNDED, Allowance
+from agents.ports.commands import UNBOUNDED, Allowance, CommandResult, ResultBody, parse_arguments
 from agents.ports.stores import CategoryWriter, Memories
 from agents.rules.categories.taxonomy import (
     MAX_SHOWN_ITEMS,

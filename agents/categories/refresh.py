@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMembers
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.jobs import UNBOUNDED, Allowance
+from agents.ports.commands import UNBOUNDED, Allowance
+from agents.ports.indexes import VectorIndex
 from agents.ports.models import LanguageModel
 from agents.ports.stores import CategoryWriter, Memories
-from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.taxonomy import (
     MAX_ANCHORS,
     is_current,

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMembers
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.commands import CommandResult
+from agents.ports.indexes import VectorIndex
 from agents.ports.stores import Categories, Memories
-from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.taxonomy import CategoryGroups, Rows, group_items
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.modes.mode_suggesting import suggest_mode_name, top_keywords

@@ -16,8 +16,7 @@ from modestream_client.runs import Run
 from pydantic_core import to_json
 
 from agents.ports.clock import Clock
-from agents.ports.commands import CommandResult, parse_arguments
-from agents.ports.jobs import ContextLog, Jobs, RunLog
+from agents.ports.commands import CommandResult, ContextLog, Jobs, RunLog, parse_arguments
 from agents.ports.pipelines import RequestComparison, Revisions, RunnablePipelines
 from agents.ports.stores import Memories, Modes
 from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX

@@ -8,10 +8,9 @@ import numpy as np
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.jobs import Jobs
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.commands import Jobs
+from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.stores import Files, Memories, Modes
-from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.commands import Command

@@ -7,7 +7,7 @@ from modestream_client.arguments import GetFile, GetFileParts, ListFiles
 from modestream_client.results import FileList, FilePart, FileParts, ListedFile
 
 from agents.ports.commands import CommandResult, parse_arguments
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Files, Memories
 from agents.rules.memory.resources import file_name, find_resource, part_ids
 from schemas.failures import Rejected

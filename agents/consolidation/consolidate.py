@@ -15,12 +15,11 @@ from modestream_client.vocabulary import Confidence
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.jobs import ConsolidationRun
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.commands import ConsolidationRun
+from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.models import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
-from agents.ports.vector_index import VectorIndex
 from agents.rules.clustering.clustering import CLUSTER_TIGHTNESS, MIN_CLUSTER_SIZE, StopCondition
 from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
 from agents.rules.consolidation.distillation import (

@@ -20,7 +20,7 @@ from pydantic import Field
 from agents.context.packing import PromptPacker, PromptSource
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, query_coverage, scope_filter
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.models import TokenCounter
 from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Intentions, Memories

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.context.sizing import Pauses
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.context.sticky import REPORTER_ROLES, RULE_ROLES, STICKY_LABELS
 from agents.rules.context.visible_memories import (

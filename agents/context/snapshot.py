@@ -13,7 +13,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.context.revised_rules import RevisedRules, RuleTexts
 from agents.context.sizing import Pauses
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.hits import TermCoverage, match_entries

@@ -18,8 +18,8 @@ from agents.categories.matching import CategoryMatcher
 from agents.embedding.held_vectors import EncodedMemory, HeldVectors
 from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.clock import Clock
+from agents.ports.indexes import VectorIndex, VectorIndexes
 from agents.ports.models import Embedder
-from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import unkept_event, written_location
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.internal.events import Embedded, Forgotten, Released, Remembered

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from modestream_client.vocabulary import EmbeddingErrorCode
 
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from schemas.models.vectors import Encoded
 from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import Fingerprint, VectorSpace, collection_name

@@ -17,9 +17,8 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel, Field
 
 from agents.ports.clock import Clock
-from agents.ports.commands import CommandResult, ResultBody, parse_arguments
-from agents.ports.jobs import Allowance, ConsolidationRun
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.commands import Allowance, CommandResult, ConsolidationRun, ResultBody, parse_arguments
+from agents.ports.indexes import LexicalIndex
 from agents.ports.models import LanguageModel
 from agents.ports.stores import IntentionWriter, Memories
 from agents.rules.context.visible_memories import expired_spans

@@ -12,8 +12,8 @@ from modestream_client.results import MemoryCloud, MemoryMap, PlacedMemory
 
 from agents.maps.layouts import CloudMemories, DrawnCloud, Layouts, MapMemories, location_of, spaces_by_mode
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.indexes import VectorIndex
 from agents.ports.stores import Memories, Modes
-from agents.ports.vector_index import VectorIndex
 from agents.rules.answer.hits import SearchWarning, warn_other_modes
 from agents.rules.query.plans import count_other_modes, current_mode, requested_modes
 from schemas.failures import ModelMissing

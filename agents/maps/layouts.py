@@ -14,9 +14,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
-from agents.ports.map_layouts import LayoutThreads, MapLayouts
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import LexicalIndex, VectorIndex
+from agents.ports.stores import LayoutThreads, MapLayouts
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.index.columns import IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns

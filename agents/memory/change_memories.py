@@ -11,7 +11,7 @@ from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import Memories, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.item_merging import apart_from

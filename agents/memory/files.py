@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import Categories, FileWriter, MemoryWriter, Modes
 from agents.rules.categories.assignment import merge_assignments, rename_assignments, top_model_categories
 from agents.rules.items.item_merging import build_item

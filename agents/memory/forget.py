@@ -14,7 +14,7 @@ from itertools import chain
 from agents.memory.files import KeepFiles
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.cues.labels import has_signals
 from agents.rules.index.memory_columns import MemoryColumns

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.memory.change_memories import Move, ReleaseVectors, SetVisibility, affected_memories
-from agents.memory.claims import ResolveClaims
 from agents.memory.files import FileItems, KeepFiles
 from agents.memory.forget import NO_STEP, ForgetMemories
-from agents.memory.items import KeepItems, MemoryEvent, WriteStep
+from agents.memory.items import KeepItems, MemoryEvent, ResolveClaims, WriteStep
 from agents.memory.supersede import Supersede
 from agents.memory.understood import (
     ApplyUnderstood,
@@ -26,7 +25,7 @@ from agents.memory.understood import (
 )
 from agents.memory.write_memory import Slices, WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import Categories, ClaimWriter, FileWriter, InteractionWriter, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.extracting import AnalysedText, analyse

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agents.memory.items import KeepItems, MemoryEvent
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.items.item_merging import build_item, replace_supports
 from agents.rules.memory.embedding_status import is_in_flight

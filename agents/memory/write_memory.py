@@ -4,7 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import RowTooLarge

@@ -14,9 +14,8 @@ import numpy as np
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.commands import CommandResult
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.stores import Memories
-from agents.ports.vector_index import VectorIndex
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.modes.mode_suggesting import (
     MIN_GROUP_TURNS,

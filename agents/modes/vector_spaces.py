@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.models import Embedder, Embedders
 from agents.ports.stores import Modes
 from agents.rules.modes.declaring import awaits_declared, require_mode

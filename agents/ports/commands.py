@@ -1,19 +1,142 @@
-"""Commands: authorization, and the types of their handlers."""
+"""Commands and jobs: permissions, results of handlers, logs of runs and contexts."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from modestream_client.operations import COMMANDS
+from modestream_client.runs import Run
 from pydantic import BaseModel, ValidationError
 
 from schemas.failures import Rejected
-from schemas.internal.changes import Change, Job
+from schemas.internal.changes import Change, Job, JobProgress
+from schemas.internal.consolidation import ConsolidationTrigger
+from schemas.internal.job_history import StoredJob
 from schemas.messages.commands import Command
-from schemas.messages.contexts import Rating
+from schemas.messages.contexts import LoggedContext, Rating
 from schemas.messages.decoding import drop_nulls, to_rejected
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Permission
+
+
+class Jobs(Protocol):
+    """Jobs of the boundaries that this worker serves."""
+
+    def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
+        """Return the time of the last completed backfill by mode."""
+
+    def under_way(self, boundary: str) -> Sequence[JobProgress]:
+        """Return the progress of running jobs."""
+
+    def last(self, boundary: str) -> Sequence[StoredJob]:
+        """Return the last jobs, running or ended, the oldest first."""
+
+    def scheduled(self, boundary: str) -> Mapping[str, StoredJob]:
+        """Return the last scheduled job of each kind, running or ended."""
+
+    def find(self, boundary: str, job_id: str) -> StoredJob | None:
+        """Return the job of that id, running or ended; None for an unknown one."""
+
+    async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
+        """True if the request for a job of that kind is written there, in this partition, and not yet read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationRun:
+    """One run: a trigger, and the turns of its partition before offset `until`, as of the time `at`.
+
+    `has_ended` is true if its trigger is delivered again after its end: it changes nothing, and is answered again.
+    """
+
+    run: str
+    trigger: ConsolidationTrigger
+    partition: int
+    until: int
+    at: datetime
+    has_ended: bool = False
+
+    @property
+    def scope(self) -> Mapping[str, str]:
+        """The scope in the form of records."""
+        return self.trigger.scope.model_dump()
+
+
+class Allowance(Protocol):
+    """The remaining budget of one run."""
+
+    def is_over(self) -> bool:
+        """True if its time is over."""
+
+    def may_spend(self, tokens: int) -> bool:
+        """True if the budget still allows this number of language model tokens."""
+
+    def spend(self, tokens: int) -> None:
+        """Subtract used tokens from the budget."""
+
+
+class Unbounded:
+    """An unlimited budget, for requests that a caller waits for."""
+
+    def is_over(self) -> bool:
+        return False
+
+    def may_spend(self, tokens: int) -> bool:  # noqa: ARG002 - as the port has it
+        return True
+
+    def spend(self, tokens: int) -> None:
+        """Do nothing."""
+
+
+UNBOUNDED = Unbounded()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Runs, newest first. `is_complete` is False if the log goes back further than was read."""
+
+    runs: Sequence[Run]
+    is_complete: bool = True
+
+
+class RunLog(Protocol):
+    """The log of a worker's partitions; reading is limited in records and in time, users in turn."""
+
+    async def newest(
+        self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
+    ) -> RunPage:
+        """Return the newest admitted runs of a boundary that were written since a time, each once.
+
+        Runs before a user was forgotten are left out. Raises Unavailable.
+        """
+
+
+class ContextLog(Protocol):
+    """What contexts and answers were based on."""
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
+        """Return a context of a boundary; None for one that is not there, or not any more. Raises Unavailable."""
+
+
+class NoContextLog:
+    """A log that has no contexts."""
+
+    async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:  # noqa: ARG002
+        return None
+
+
+class EmptyRunLog:
+    """A log without runs."""
+
+    async def newest(
+        self,
+        partition: int,  # noqa: ARG002
+        boundary: str,  # noqa: ARG002
+        admits: Callable[[Run], bool],  # noqa: ARG002
+        limit: int,  # noqa: ARG002
+        since_ms: int = 0,  # noqa: ARG002
+    ) -> RunPage:
+        return RunPage(())
 
 
 class Authorizer(Protocol):

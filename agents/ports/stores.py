@@ -4,9 +4,11 @@ Writing belongs to one agent a table: only its package takes the writer. A write
 the partition, and replaces what was there.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
 
+from agents.rules.maps.layout import MapLayout, StopCondition
 from schemas.state.categories import Taxonomy
 from schemas.state.files import FileHolders, FileStatuses
 from schemas.state.intention import Intention
@@ -145,3 +147,38 @@ class InteractionWriter(Protocol):
 
     def put(self, counts: InteractionCounts) -> None:
         """Write the counts."""
+
+
+Result = TypeVar("Result")
+
+
+class MapLayouts(Protocol):
+    """Keeps maps by boundary and collection, beyond the life of the process. No call fails: it may lose maps.
+
+    A lost or damaged one is made again, perhaps with other places.
+    """
+
+    def collections(self, boundary: str) -> Sequence[str]:
+        """Return the collections of which a boundary has a map; cheap."""
+
+    async def load(self, boundary: str, collection: str) -> MapLayout | None:
+        """Return the map; None if there is none that can be read."""
+
+    async def save(self, boundary: str, collection: str, layout: MapLayout) -> None:
+        """Replace the map; one without points is removed."""
+
+
+class LayoutThreads(Protocol):
+    """Runs the arithmetic of maps off the event loop."""
+
+    def turn_soon(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn at `run`: one at a time holds the vectors of its map."""
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run work of at most a second, which a request waits for."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn at `run_long`, likewise."""
+
+    async def run_long(self, work: Callable[[StopCondition], Result]) -> Result:
+        """Run work of any length at low priority. It is told to stop when the process ends."""

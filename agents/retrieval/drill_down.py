@@ -9,7 +9,7 @@ from typing import Any
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Categories, Intentions, Memories
 from agents.rules.answer.drill_down import (
     Depth,

@@ -8,7 +8,7 @@ import numpy as np
 from modestream_client.hits import Hit, ItemInside, Passage
 
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.answer.hits import (
     MAX_ITEMS_PER_HIT,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from modestream_client.hits import ListedMemory, ListResult
 
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.answer.hits import SearchWarning, memory_fields
 from agents.rules.answer.list_filters import ListedGroups, ListFilter, Selected, count_facets, plan_list

@@ -19,11 +19,10 @@ from modestream_client.vocabulary import Strategy
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.models import CrossEncoder, LanguageModel
 from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Files, Memories, Modes
-from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
 from agents.retrieval.hits import HitRanker, LexicalFeatures, RankLimits, shown_in_turns
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.indexes import PlannedSearch, VectorIndex, VectorReads
 from agents.ports.models import Embedder
-from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
 from agents.retrieval.hits import LexicalFeatures
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns

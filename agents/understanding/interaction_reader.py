@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.modes.vector_spaces import encode_memory
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.models import Embedder
 from agents.ports.stores import Memories
 from agents.rules.clustering.clustering import normalise_rows

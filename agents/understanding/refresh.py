@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.items.extracting import ExtractedItem
 from agents.rules.items.item_merging import is_due_by_rules, supports_of

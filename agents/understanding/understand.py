@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.models import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Categories, Memories, Modes

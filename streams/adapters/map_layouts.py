@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class LayoutFiles:
-    """Implements `agents.ports.map_layouts.MapLayouts` in a directory of its own."""
+    """Implements `agents.ports.stores.MapLayouts` in a directory of its own."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -103,7 +103,7 @@ Result = TypeVar("Result")
 
 
 class LayoutThreads:
-    """Implements `agents.ports.map_layouts.LayoutThreads`."""
+    """Implements `agents.ports.stores.LayoutThreads`."""
 
     def __init__(self) -> None:
         self._soon = asyncio.Lock()

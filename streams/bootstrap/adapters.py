@@ -11,8 +11,8 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from agents.commands.admit import Admit
+from agents.ports.indexes import VectorIndexes
 from agents.ports.models import CrossEncoder, Embedders, LanguageModel, TokenCounter
-from agents.ports.vector_index import VectorIndexes
 from agents.rules.access.grants import RequestLimits
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier

@@ -9,8 +9,7 @@ from modestream_client.hits import Hit
 from pydantic_core import to_json
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher, CategoryVectors
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMatcher, CategoryMembers, CategoryVectors
 from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
 from agents.categories.suggest_categories import SuggestCategories
 from agents.commands.edit_pipelines import EditPipelines, ShowContexts, ShowJob, ShowRuns
@@ -21,17 +20,16 @@ from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble
 from agents.context.snapshot import CategorySummaries, SnapshotReader
-from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed, ignore_space
-from agents.embedding.maintain import Maintain
+from agents.embedding.maintain import CompareEmbedders, Maintain
 from agents.intentions.adjust import AdjustIntention, Intend
 from agents.maps.draw_map import DrawMap
 from agents.maps.layouts import Layouts, MapMemories
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.indexes import VectorIndex, VectorIndexes
 from agents.ports.pipelines import ActivePipelines
-from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve

@@ -6,7 +6,7 @@ from functools import partial
 
 import structlog
 
-from agents.ports.vector_index import VectorIndexes
+from agents.ports.indexes import VectorIndexes
 from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets

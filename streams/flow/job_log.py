@@ -27,7 +27,7 @@ class RequestLog(Protocol):
 
 
 class JobLog:
-    """The jobs of a worker; `at` returns the view of a partition, `agents.ports.jobs.Jobs`."""
+    """The jobs of a worker; `at` returns the view of a partition, `agents.ports.commands.Jobs`."""
 
     def __init__(
         self, history: Table[str, JobHistory], triggers: RequestLog | None = None, commands: RequestLog | None = None
@@ -114,7 +114,7 @@ class JobLog:
 
 @dataclass(frozen=True, slots=True)
 class PartitionJobs:
-    """The jobs of one partition's boundaries. Implements `agents.ports.jobs.Jobs`."""
+    """The jobs of one partition's boundaries. Implements `agents.ports.commands.Jobs`."""
 
     log: JobLog
     partition: int

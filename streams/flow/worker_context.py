@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
+from agents.ports.commands import ContextLog, EmptyRunLog, NoContextLog, RunLog
 from agents.ports.files import FileBytes
-from agents.ports.jobs import ContextLog, EmptyRunLog, NoContextLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Learned

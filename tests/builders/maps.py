@@ -6,7 +6,7 @@ from agents.maps.draw_map import DrawMap
 from agents.maps.layouts import Layouts, MapMemories
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.flow.stores.stores import PartitionStores
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from tests.fakes.vector_indexes import KINDS, opened
 
 

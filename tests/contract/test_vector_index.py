@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
 from tests.builders.spaces import space_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.ports.vector_index import PASSAGES_READ, VectorIndex
+from agents.ports.indexes import PASSAGES_READ, VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.builders.spaces import space_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
+from agents.ports.indexes import PlannedSearch, VectorIndex, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from schemas.state.modes import VectorSpace
 from tests.builders.spaces import space_of

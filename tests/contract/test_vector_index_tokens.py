@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.builders.spaces import space_of

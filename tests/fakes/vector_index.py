@@ -1,6 +1,6 @@
 """A vector index in memory: exact search in numpy over vectors and token vectors, with an outage switch.
 
-It implements `agents.ports.vector_index.VectorIndex` and passes the same contract tests as the adapters.
+It implements `agents.ports.indexes.VectorIndex` and passes the same contract tests as the adapters.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.ports.vector_index import PASSAGES_READ, PlannedSearch, VectorReads
+from agents.ports.indexes import PASSAGES_READ, PlannedSearch, VectorReads
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace

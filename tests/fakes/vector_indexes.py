@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from agents.ports.vector_index import VectorIndex
+from agents.ports.indexes import VectorIndex
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher, CategoryVectors
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMatcher, CategoryMembers, CategoryVectors
 from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
 from agents.embedding.embed import Embed
 from agents.ports.commands import CommandHandler

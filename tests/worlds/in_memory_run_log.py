@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from modestream_client.runs import Run
 
-from agents.ports.jobs import RunPage
+from agents.ports.commands import RunPage
 from schemas.messages.contexts import LoggedContext
 from streams.flow.runs.record import RunsFound
 from tests.worlds.in_memory_topics import InMemoryTopics
 
 
 class InMemoryRunLog:
-    """Implements `agents.ports.jobs.RunLog`."""
+    """Implements `agents.ports.commands.RunLog`."""
 
     def __init__(self, topics: InMemoryTopics, topic: str) -> None:
         self._topics = topics
@@ -28,7 +28,7 @@ class InMemoryRunLog:
 
 
 class InMemoryContextLog:
-    """Implements `agents.ports.jobs.ContextLog`."""
+    """Implements `agents.ports.commands.ContextLog`."""
 
     def __init__(self, topics: InMemoryTopics, topic: str) -> None:
         self._topics = topics

@@ -5,7 +5,7 @@ from typing import Never
 
 import numpy as np
 
-from agents.ports.vector_index import PASSAGES_READ, PlannedSearch, VectorReads
+from agents.ports.indexes import PASSAGES_READ, PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.shared.vector_contract import ScoredText, best_memories
@@ -15,7 +15,7 @@ DIGITS = 7
 
 
 class ExactIndex:
-    """Implements the searches of `agents.ports.vector_index.VectorIndex` over fixed points of one boundary."""
+    """Implements the searches of `agents.ports.indexes.VectorIndex` over fixed points of one boundary."""
 
     is_remote = False
 

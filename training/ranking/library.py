@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agents.modes.vector_spaces import VectorSpaces, encode_memory
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.retrieval.hits import LexicalFeatures, collect_query_features
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.index.columns import Mask

@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition, open_log_reader
 from modestream_client.runs import Run
 
-from agents.ports.jobs import RunPage
+from agents.ports.commands import RunPage
 from schemas.failures import Unavailable
 from schemas.messages.contexts import LoggedContext
 from schemas.messages.records import Outgoing, Record
@@ -179,7 +179,7 @@ RUN_LISTS_AT_ONCE = 4
 class KafkaRunLog:
     """Reads the topic `runs` backwards from its end, as far as a list of the newest needs.
 
-    Implements `agents.ports.jobs.RunLog`.
+    Implements `agents.ports.commands.RunLog`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -228,7 +228,7 @@ FRESH_S, FRESH_WAIT_MS = 1.0, 100
 
 
 class KafkaContextLog:
-    """Finds records of the topic `contexts` by the time in their ids. Implements `agents.ports.jobs.ContextLog`."""
+    """Finds records of the topic `contexts` by the time in their ids. Implements `agents.ports.commands.ContextLog`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -8,7 +8,7 @@ REASON = "this deployment keeps no vectors (VECTOR_INDEX)"
 
 
 class NoVectors:
-    """Implements `agents.ports.vector_index.VectorIndex` and `VectorIndexes`. Searches raise Unavailable."""
+    """Implements `agents.ports.indexes.VectorIndex` and `VectorIndexes`. Searches raise Unavailable."""
 
     is_remote = False
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from agents.ports.vector_index import VectorIndexes
+from agents.ports.indexes import VectorIndexes
 from schemas.failures import Unavailable
 from schemas.messages.receipts import LOOKED_AT, Receipt, ReceiptRow
 from schemas.state.modes import VectorSpace

@@ -18,8 +18,8 @@ from modestream_client.vocabulary import EmbeddingStatus
 from agents.embedding.embed import Embed
 from agents.embedding.held_vectors import EncodedMemory
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.indexes import VectorIndex, VectorIndexes
 from agents.ports.models import Embedders
-from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import awaits_model, report_of, unkept_event
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
 from agents.intentions.adjust import AdjustIntention
-from agents.ports.jobs import ConsolidationRun
+from agents.ports.commands import ConsolidationRun
 from agents.ports.pipelines import State
 from agents.rules.items.item_merging import ItemDiff
 from agents.understanding.refresh import Refresh, RefreshLimits

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.consolidation.consolidate import RunLimits
-from agents.ports.jobs import ConsolidationRun
+from agents.ports.commands import ConsolidationRun
 from schemas.internal.changes import JobProgress
 from schemas.internal.consolidation import Consolidated, Difference, ModeCounts, RefreshCounts
 from streams.flow.publisher import await_all
@@ -30,7 +30,7 @@ RUN_POLL_INTERVAL_S = 0.05
 
 
 class RunProgress:
-    """One run with its budget (`agents.ports.jobs.Allowance`). `health` shows `tally`."""
+    """One run with its budget (`agents.ports.commands.Allowance`). `health` shows `tally`."""
 
     def __init__(self, run: ConsolidationRun, bounds: RunLimits, tally: JobProgress, ctx: WorkerContext) -> None:
         self.run, self.tally, self.ctx = run, tally, ctx

@@ -14,7 +14,7 @@ import structlog
 from modestream_client.runs import Run
 
 from agents.context.assemble import Assemble
-from agents.ports.jobs import RunLog
+from agents.ports.commands import RunLog
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.retrieval.retrieve import Retrieve

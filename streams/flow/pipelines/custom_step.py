@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from modestream_client.hits import Hit
 
-from agents.ports import run_timer
+from agents.ports.clock import step as timed_step
 from agents.ports.pipelines import CustomStep, State
 from agents.rules.pipelines.contract import CustomStepConfig, StepContract, is_private, on_failure_of
 from agents.rules.pipelines.validation import WrongProduct, product_of
@@ -173,7 +173,7 @@ class RunnableStep:
         about.is_private = is_private(state)
         token = _under_way.set(about)
         try:
-            with run_timer.step(self.contract.step_id):
+            with timed_step(self.contract.step_id):
                 state[produces] = product_of(await self._returned(state), produces, state)
         except BaseException as problem:
             if not isinstance(problem, Exception) and _is_cancelled(problem):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import structlog
 from pydantic import BaseModel
 
-from agents.ports import run_timer
+from agents.ports.clock import step as timed_step
 from agents.ports.models import LanguageModel
 from agents.ports.pipelines import BuiltInStep, CustomStep, InstalledSteps, State, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, custom_steps, has_custom_at, steps_not_to_skip
@@ -148,7 +148,7 @@ class RevisionPipelines:
     async def run(self, steps: Mapping[str, BuiltInStep | None], state: State) -> None:
         for place, built_in in steps.items():
             if built_in is not None and place in self._on:
-                with run_timer.step(place):
+                with timed_step(place):
                     made = built_in(state)
                     state.update((await made if inspect.isawaitable(made) else made) or {})
             if place in self._refused:

@@ -12,8 +12,8 @@ from modestream_client.contexts import AnswerResult, AssembleResult
 from modestream_client.runs import Pipeline, Run, RunModelCall, RunPart, RunRequest, RunRevision, RunStep
 from pydantic import ValidationError
 
-from agents.ports.jobs import RunPage
-from agents.ports.run_timer import ModelCall, RunTimer
+from agents.ports.clock import ModelCall, RunTimer
+from agents.ports.commands import RunPage
 from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AnswerRequest, AssembleRequest

@@ -16,8 +16,7 @@ from zlib import crc32
 import structlog
 from modestream_client.runs import Pipeline, Run, RunFailure, RunPart
 
-from agents.ports.clock import Clock
-from agents.ports.run_timer import RunTimer, step
+from agents.ports.clock import Clock, RunTimer, step
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply

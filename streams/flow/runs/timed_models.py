@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
+from agents.ports.clock import ModelCall, current_run
 from agents.ports.models import LanguageModel
-from agents.ports.run_timer import ModelCall, current_run
 from schemas.failures import Unavailable
 from schemas.models.language import AnswerT, Chat, ChatAnswer, Heard, ModelAnswer, OnText, Prompt, Unanswerable
 

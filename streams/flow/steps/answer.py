@@ -15,10 +15,9 @@ from agents.commands.admit import DispatchCommands
 from agents.context.answer import Answer
 from agents.context.assemble import Assemble, AssembledContext
 from agents.maps.draw_map import DrawMap
-from agents.ports.clock import SteadyClock
+from agents.ports.clock import SteadyClock, step
 from agents.ports.commands import unknown_arguments
 from agents.ports.pipelines import State
-from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import NO_MODEL, RERANK, ROUTE, JudgeLayers, LocalRerank, NoModelAnswer, Rerank, Retrieve
 from agents.rules.answer.drill_down import JudgedDepth, Layers

@@ -17,7 +17,7 @@ from modestream_client.contexts import AnswerResult, AssembleResult
 from pydantic_core import to_json
 
 from agents.context.answer import PROFILE_FIELD, Answer, Exchange, answer_turns, digest_of, question_turn
-from agents.ports.run_timer import step
+from agents.ports.clock import step
 from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.assemble import AnswerRequest

@@ -14,7 +14,7 @@ from typing import Any
 from modestream_client.arguments import RunEvaluation
 
 from agents.context.assemble import Assemble
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.indexes import LexicalIndex
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.retrieval.retrieve import Retrieve

@@ -16,8 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.embedding.compare_embedders import CompareEmbedders, VectorPair
-from agents.embedding.maintain import InspectedMemory, Maintain
+from agents.embedding.maintain import CompareEmbedders, InspectedMemory, Maintain, VectorPair
 from agents.memory.remember import Remember
 from agents.rules.memory.resources import statuses_of
 from agents.rules.modes.embedder_comparison import describe

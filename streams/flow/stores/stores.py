@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agents.ports.lexical_index import LexicalWriter
+from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import (
     CategoryWriter,
     ClaimWriter,

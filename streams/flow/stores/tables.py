@@ -102,7 +102,7 @@ class FileStore(Protocol):
 
 
 class LexicalStore(Protocol):
-    """Lexical indexes by partition. Their methods are those of `agents.ports.lexical_index.LexicalWriter`.
+    """Lexical indexes by partition. Their methods are those of `agents.ports.indexes.LexicalWriter`.
 
     Every call is synchronous and belongs to one thread. A write is visible to every later call at once, and becomes
     durable with the rows of its partition. Raises `Unavailable` when storage fails; that call did nothing.

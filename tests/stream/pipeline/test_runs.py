@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.ports.jobs import RunPage
+from agents.ports.commands import RunPage
 from schemas.models.language import Profile, Profiles
 from streams.flow.runs.recorder import RunOptions
 from tests.stream.pipelines.test_editing import REDACT, edit

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from modestream_client.contexts import AssembleResult
 
-from agents.ports.run_timer import ModelCall, current_run, step
+from agents.ports.clock import ModelCall, current_run, step
 from schemas.failures import Poison, Rejected, Unavailable
 from schemas.messages.lists import ListRequest
 from schemas.messages.replies import ReplyWarning, SuccessReply

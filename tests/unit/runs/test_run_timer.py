@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.ports.run_timer import MAX_STEPS, ModelCall, RunTimer, current_run, step
+from agents.ports.clock import MAX_STEPS, ModelCall, RunTimer, current_run, step
 
 
 def test_steps_are_noted_within_a_run_alone() -> None:

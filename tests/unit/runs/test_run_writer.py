@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from agents.ports.run_timer import RunTimer, current_run
+from agents.ports.clock import RunTimer, current_run
 from schemas.messages.records import Outgoing
 from streams.flow.runs.recorder import RunWriter
 from streams.observability.metrics import Meters

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.ports.run_timer import RunTimer
+from agents.ports.clock import RunTimer
 from schemas.failures import Unavailable
 from schemas.models.language import Prompt, Unanswerable
 from schemas.state.understanding import Understanding

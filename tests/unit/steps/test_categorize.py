@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher, CategoryVectors
-from agents.categories.members import CategoryMembers
+from agents.categories.matching import CategoryMatcher, CategoryMembers, CategoryVectors
 from agents.categories.refresh import CategoryMedoids, RefreshCategories
 from schemas.internal.events import Learned
 from schemas.messages.records import Record

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from qdrant_edge import Query, UpdateOperation
 
-from agents.ports.vector_index import INCOMPLETE, PlannedSearch, VectorReads
+from agents.ports.indexes import INCOMPLETE, PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_shard
@@ -70,7 +70,7 @@ TYPICAL_TOKEN_ROWS = 16
 
 
 class EdgeIndex:
-    """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
+    """Implements `agents.ports.indexes.VectorIndex` on Qdrant Edge."""
 
     is_remote = False
 
@@ -334,7 +334,7 @@ class EdgeIndex:
 
 
 class PartitionedIndex:
-    """Implements `agents.ports.vector_index.VectorIndexes` on Qdrant Edge."""
+    """Implements `agents.ports.indexes.VectorIndexes` on Qdrant Edge."""
 
     def __init__(
         self, root: Path, resources: EdgeResources | None = None, is_held: Callable[[int], bool] = lambda _: True

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ports.vector_index import PASSAGES_READ
+from agents.ports.indexes import PASSAGES_READ
 from schemas.models.vectors import PassageVectors, ScoredPassages, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.maxsim import (

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
+from agents.ports.indexes import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
@@ -52,7 +52,7 @@ hour."""
 
 
 class QdrantIndex:
-    """Implements `agents.ports.vector_index.VectorIndex` on a Qdrant server."""
+    """Implements `agents.ports.indexes.VectorIndex` on a Qdrant server."""
 
     is_remote = True
 

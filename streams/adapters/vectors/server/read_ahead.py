@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
+from agents.ports.indexes import PlannedSearch, VectorReads
 from agents.rules.text.passages import MAX_PASSAGES
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Scored, Vector
 from schemas.state.modes import VectorSpace

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from agents.ports.vector_index import INCOMPLETE
+from agents.ports.indexes import INCOMPLETE
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace

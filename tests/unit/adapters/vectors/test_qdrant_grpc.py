@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from qdrant_client import grpc as messages
 
-from agents.ports.vector_index import PlannedSearch
+from agents.ports.indexes import PlannedSearch
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix, PassageVectors
 from streams.adapters.vectors.server.qdrant_collections import MAX_HANGS

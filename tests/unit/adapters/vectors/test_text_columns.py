@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.ports.vector_index import PASSAGES_READ
+from agents.ports.indexes import PASSAGES_READ
 from schemas.models.vectors import MemoryFilter, Nearest, PassageVectors, Point
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, KeptTokens

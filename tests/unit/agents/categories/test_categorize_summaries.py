@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.categories.refresh import RefreshCategories
-from agents.ports.jobs import Unbounded
+from agents.ports.commands import Unbounded
 from agents.rules.categories.taxonomy import declare_category
 from schemas.messages.commands import Command
 from schemas.models.language import Prompt

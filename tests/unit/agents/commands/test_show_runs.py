@@ -8,7 +8,7 @@ import pytest
 from modestream_client.runs import Pipeline, Run, RunFailure, RunPart
 
 from agents.commands.edit_pipelines import ShowRuns
-from agents.ports.jobs import RunPage
+from agents.ports.commands import RunPage
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.scopes import Scope

@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from agents.embedding.compare_embedders import CompareEmbedders
-from agents.ports.lexical_index import LexicalIndex
+from agents.embedding.maintain import CompareEmbedders
+from agents.ports.indexes import LexicalIndex
 from agents.rules.modes.embedder_comparison import SampledTurn
 from agents.rules.text.passages import MAX_UNCUT_CHARS
 from streams.flow.stores.stores import at_partition

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.memory.claims import ResolveClaims
-from agents.memory.items import KeepItems, MemoryEvent
+from agents.memory.items import KeepItems, MemoryEvent, ResolveClaims
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
+from agents.ports.indexes import PlannedSearch, VectorReads
 from agents.retrieval import vector_search
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Scored, Vector
 from schemas.state.modes import VectorSpace
