@@ -28,7 +28,7 @@ from operations.deployment import (
     scope_of,
 )
 from operations.jobs import Journal, report, run_for_each
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.state.modes import GENERAL
 from streams.settings import Settings
 

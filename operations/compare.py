@@ -17,7 +17,7 @@ from modestream_client.answers import Json
 
 from agents.rules.evaluation.questions import LoggedTurn
 from operations.deployment import Progress, at_most, client_of, deployment_at, list_boundaries, run_command
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.scopes import Scope
 from streams.settings import Settings
 

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from tqdm import tqdm
 
 from schemas.internal.service import SERVICE_KEY, ServiceRecord
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.messages.records import Record
 from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.deployment_log import read_values

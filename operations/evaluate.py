@@ -15,11 +15,10 @@ from zlib import crc32
 from modestream_client import MemoryClient, MemoryClientError
 from pydantic_core import from_json
 
-from agents.rules.evaluation.measures import DECIDING, MEASURES, Outcome, report
-from agents.rules.evaluation.questions import make_questions
+from agents.rules.evaluation.questions import DECIDING, MEASURES, Outcome, make_questions, report
 from operations.compare import UserListing, logged_turns
 from operations.deployment import Progress, at_most, client_of, deployment_at, list_boundaries, run_command, scope_of
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from streams.settings import Settings
 
 USERS_AT_ONCE = 2

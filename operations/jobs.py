@@ -30,7 +30,7 @@ from operations.deployment import (
     run_command,
     scope_of,
 )
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from streams.settings import Settings
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from modestream_client.boundary import BoundaryFields
 from pydantic_core import from_json
 
-from schemas.messages.receipts import Receipt, RecordPlace
+from schemas.messages.published import Receipt, RecordPlace
 from schemas.messages.records import Record
 from streams.adapters.kafka.logs import read_each
 from streams.settings import Settings

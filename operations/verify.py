@@ -33,8 +33,8 @@ from operations.deployment import (
     scope_of,
 )
 from schemas.failures import Rejected
-from schemas.messages.boundaries import Boundary
 from schemas.messages.decoding import decode
+from schemas.messages.published import Boundary
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of

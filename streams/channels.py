@@ -10,8 +10,7 @@ from schemas.internal.changes import Change, Job
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
-from schemas.messages.lists import ListRequest, MapRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import bind_scope
 from schemas.scopes import Scope

@@ -9,6 +9,7 @@ from modestream_client.kafka.security import KafkaSecurity, connection_options
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.internal.job_history import Hours, MaintenanceTask
 from schemas.internal.service import TopicPrefix, VectorIndexKind
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.models.language import Profiles
@@ -16,7 +17,6 @@ from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
 from schemas.state.files import DEFAULT_MAX_FILE_BYTES
-from schemas.state.maintenance import Hours, MaintenanceTask
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
 
 DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]

@@ -24,7 +24,7 @@ from agents.rules.pipelines.validation import apply_edits
 from schemas.failures import Rejected
 from schemas.internal.job_history import StoredJob
 from schemas.messages.commands import Command
-from schemas.messages.contexts import LoggedContext, LoggedReference, Rating
+from schemas.messages.published import LoggedContext, LoggedReference, Rating
 from schemas.moments import milliseconds_of
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory

@@ -41,7 +41,7 @@ from agents.rules.interaction.stability import (
 )
 from agents.rules.memory.resources import is_part, with_quotes
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import Span
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import (
     DEFAULT_MIN_BEST_SCORE,

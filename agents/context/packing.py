@@ -22,8 +22,7 @@ from agents.rules.context.section_candidates import MAX_RELATED_HITS
 from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
-from agents.rules.text.passages import lexical_text
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import Span, lexical_text
 from schemas.failures import Rejected
 from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest
 from schemas.state.memories import Memory

@@ -31,7 +31,7 @@ from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, NO_LABELS, SentenceLabe
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.overlap import content_stems
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import Span
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, item_index_name
 

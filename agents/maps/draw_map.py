@@ -17,7 +17,7 @@ from agents.ports.stores import Memories, Modes
 from agents.rules.answer.hits import SearchWarning, warn_other_modes
 from agents.rules.query.plans import count_other_modes, current_mode, requested_modes
 from schemas.failures import ModelMissing
-from schemas.messages.lists import MAX_POINT_TEXT_CHARS, MapRequest
+from schemas.messages.retrieval import MAX_POINT_TEXT_CHARS, MapRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, milliseconds_of
 from schemas.scopes import PROJECT_FIELD

@@ -33,8 +33,7 @@ from agents.rules.modes.declaring import with_decay
 from schemas.internal.changes import Change
 from schemas.internal.events import Embedded
 from schemas.messages.turns import Turn
-from schemas.models.files import FileText, ReadFailure
-from schemas.state.files import FileHolders, FileStatuses, file_key, uploaded_sha256
+from schemas.state.files import FileHolders, FileStatuses, FileText, ReadFailure, file_key, uploaded_sha256
 from schemas.state.memories import CategoryAssignment, Memory, Resource, Support, all_index_names
 from schemas.state.understanding import FoundCategory
 

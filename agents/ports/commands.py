@@ -14,8 +14,8 @@ from schemas.internal.changes import Change, Job, JobProgress
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.internal.job_history import StoredJob
 from schemas.messages.commands import Command
-from schemas.messages.contexts import LoggedContext, Rating
 from schemas.messages.decoding import drop_nulls, to_rejected
+from schemas.messages.published import LoggedContext, Rating
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Permission
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from schemas.models.files import FileText
+from schemas.state.files import FileText
 
 
 class FileReader(Protocol):

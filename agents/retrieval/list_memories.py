@@ -35,7 +35,7 @@ from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import filtered_reader
 from agents.rules.memory.resources import with_turn_metadata
 from agents.rules.query.plans import where_of
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 from schemas.moments import microseconds_of
 from schemas.state.memories import Memory, ReadMemory, index_names, turn_index_names, unsearchable_index_name
 

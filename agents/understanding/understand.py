@@ -29,7 +29,7 @@ from agents.rules.prompts.prompting import (
     Template,
     build_understanding_prompt,
 )
-from agents.rules.text.sentences import parse_sentence
+from agents.rules.text.passages import parse_sentence
 from agents.rules.text.tokenizer import content_terms
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable

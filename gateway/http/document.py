@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from gateway.http.identity import OPEN_PATHS
 from gateway.http.problems import MEDIA_TYPE
 from gateway.http.shapes import REF, Shapes
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.messages.turns import TurnAccepted
 
 

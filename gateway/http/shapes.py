@@ -26,8 +26,7 @@ from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.decoding import decode_object, to_rejected
-from schemas.messages.lists import ListRequest, MapRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest
 from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scope_models import selector_of
 from schemas.scopes import PROJECT_FIELD, Scope, ScopeValue, Selector

@@ -20,7 +20,7 @@ from gateway.service.access import PROJECT, may
 from gateway.service.calls import RETRY_AFTER_S, Call, Json, Refused
 from gateway.service.service import MemoryService
 from gateway.service.turns import Turn, idempotent_turn_id, with_time
-from schemas.messages.lists import MAX_PAGE_ITEMS
+from schemas.messages.retrieval import MAX_PAGE_ITEMS
 from schemas.scopes import ANY_VALUE, Scope
 
 NO_RUN = "mem0"

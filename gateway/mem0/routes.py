@@ -20,8 +20,7 @@ from gateway.mem0.calls import ANY_PROJECT, IdMapping, Ids, Mem0Calls, history_o
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.service import MemoryService
-from schemas.messages.lists import MAX_PAGE_ITEMS
-from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.messages.retrieval import MAX_PAGE_ITEMS, MAX_QUERY_LENGTH
 from schemas.scopes import Scope
 from schemas.state.policies import Permission
 

@@ -29,9 +29,8 @@ from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Stored, Turn, Turns
 from schemas.failures import Unavailable
-from schemas.models.files import ReadFailed
 from schemas.scopes import Scope
-from schemas.state.files import SHA256, file_key, file_prefix, upload_uri
+from schemas.state.files import SHA256, ReadFailed, file_key, file_prefix, upload_uri
 from schemas.state.memories import derive_memory_id
 
 MAX_FILE_NAME, KEPT_SUFFIX = 255, 20

@@ -15,7 +15,7 @@ from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from schemas.messages.receipts import Asked
+from schemas.messages.published import Asked
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import ForgottenBefore

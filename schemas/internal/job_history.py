@@ -4,10 +4,10 @@ A job is found under its id by any gateway, also after a restart of the worker. 
 that the run itself gives, as JSON.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field
 from pydantic_core import from_json, to_json
@@ -15,6 +15,19 @@ from pydantic_core import from_json, to_json
 from schemas.failures import Rejected
 from schemas.messages.replies import encode_error
 from schemas.moments import iso, moment_of
+
+MaintenanceJob = Literal["reconcile", "retry_failed", "verify"]
+
+MAINTENANCE_JOBS: tuple[MaintenanceJob, ...] = get_args(MaintenanceJob)
+"""Jobs of each user, in the order in which they run."""
+
+MaintenanceTask = Literal[MaintenanceJob, "backup"]
+
+Hours = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+Schedule = Mapping[MaintenanceTask, Hours]
+"""Hours between two runs of each scheduled task."""
+
 
 MAX_STORED_JOBS = 32
 """Maximum jobs of a boundary that are remembered, the last ones."""

@@ -19,8 +19,8 @@ from modestream_client.vocabulary import (
 )
 from pydantic import BaseModel, Field
 
-from schemas.models.files import ReadFailure
 from schemas.moments import milliseconds_of
+from schemas.state.files import ReadFailure
 from schemas.state.interaction import Interaction
 from schemas.state.modes import EVERYWHERE, Visibility, is_everywhere
 from schemas.state.understanding import IntentionUpdate

@@ -13,9 +13,7 @@ from pydantic import create_model
 from pydantic.json_schema import models_json_schema
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
-from schemas.messages.boundaries import Boundary
-from schemas.messages.contexts import LoggedContext, Rating
-from schemas.messages.receipts import Receipt
+from schemas.messages.published import Boundary, LoggedContext, Rating, Receipt
 from schemas.messages.records import REQUEST_ID_HEADER
 from schemas.version import VERSION
 from streams.api_docs.payloads import Payload, WireSchema, build_payloads, component_name, reply_name

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
-from schemas.messages.contexts import Rating
+from schemas.messages.published import Rating
 from schemas.version import RELEASE, VERSION
 
 VECTOR_STATUSES = ("pending", "ready", "stale", "failed")

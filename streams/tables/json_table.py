@@ -15,7 +15,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_k
 from pydantic import BaseModel
 
 from agents.rules.categories.taxonomy import merge_deployment_categories
-from schemas.messages.receipts import ReceiptRow
+from schemas.messages.published import ReceiptRow
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.intention import Intention

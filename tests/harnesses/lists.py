@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.retrieval.list_memories import List
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from modestream_client.runs import Run
 
 from agents.ports.commands import RunPage
-from schemas.messages.contexts import LoggedContext
+from schemas.messages.published import LoggedContext
 from streams.flow.runs.record import RunsFound
 from tests.worlds.in_memory_topics import InMemoryTopics
 

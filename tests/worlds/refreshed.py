@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.rules.text.sentences import split_sentences
+from agents.rules.text.passages import split_sentences
 from schemas.models.language import Profiles, Prompt
 from schemas.state.memories import Memory
 from streams.bootstrap.prompts import PROJECT_PROMPTS

@@ -10,8 +10,7 @@ from math import prod
 
 from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.lists import ListRequest, MapRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest
 from schemas.scopes import ANY_VALUE, Scope, Selector
 from schemas.state.policies import OPERATOR, Grant, Grants, Permission, admits
 

@@ -17,7 +17,7 @@ from agents.rules.ranking.memory_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import FusionMethod
 from agents.rules.ranking.ranking import SCORE_DECIMALS
 from agents.rules.text.languages import stems
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import Span
 from agents.rules.text.tokenizer import content_terms, extract_entities, tokenize
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import Nearest

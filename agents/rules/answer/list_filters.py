@@ -18,7 +18,7 @@ from agents.rules.index.columns import MISSING, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns, ScopeItems
 from agents.rules.query.plans import IndexSelection, declared_names, select_indexes, where_of
 from agents.rules.text.tokenizer import fragments
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, moment_of
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agents.rules.index.columns import IntArray
 from schemas.failures import Rejected
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 
 MAX_CURSOR_CHARS = 65_536
 """Maximum characters of a cursor: those of a conversation's id and of a scope with many fields, escaped, are fewer."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from modestream_client.hits import Hit
 
-from agents.rules.text.passages import MAX_PASSAGE_CHARS, cut_passages
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import MAX_PASSAGE_CHARS, Span, cut_passages
 from schemas.state.memories import Memory
 
 EXCERPT_SEPARATOR = " \u2026 "

@@ -17,7 +17,7 @@ from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.dates import MONTHS, WEEKDAYS, find_dates
 from agents.rules.text.overlap import content_stems, stem_coverage
-from agents.rules.text.sentences import Span, sentence_spans
+from agents.rules.text.passages import Span, sentence_spans
 from agents.rules.text.tokenizer import fold
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory

@@ -28,8 +28,14 @@ from agents.rules.cues.preference_patterns import (
 from agents.rules.cues.rule_patterns import NO_RULE_CONTEXT, RULE_PATTERNS
 from agents.rules.text.dates import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
 from agents.rules.text.non_english import is_non_english
-from agents.rules.text.passages import embedding_text
-from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, parse_sentences, split_sentences
+from agents.rules.text.passages import (
+    MAX_PARSED_CHARS,
+    Sentence,
+    embedding_text,
+    parse_sentence,
+    parse_sentences,
+    split_sentences,
+)
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
 

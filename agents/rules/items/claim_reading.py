@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from agents.rules.items.claim_values import READERS_AMONG_NOUNS, VALUE_READERS, Words, is_person, read_product
 from agents.rules.items.facts import NOUN_PATTERN, OPENING_PATTERN, UNCERTAIN, has_specific_value
-from agents.rules.text.sentences import Sentence, parse_sentence, written_words
+from agents.rules.text.passages import Sentence, parse_sentence, written_words
 
 _SLOT = (
     r"(?:target|port|deadline|budget|name|password|passphrase|address|email|e-mail|number|date|birthday|database|host|"

@@ -34,7 +34,7 @@ from agents.rules.items.kinds import (
 from agents.rules.prompts.prompting import verify_items
 from agents.rules.text.dates import find_dates
 from agents.rules.text.languages import stop_words_of
-from agents.rules.text.sentences import (
+from agents.rules.text.passages import (
     MAX_PARSED_CHARS,
     Sentence,
     Span,

@@ -11,7 +11,7 @@ from typing import get_args
 
 from modestream_client.vocabulary import ItemKind
 
-from agents.rules.text.sentences import MAX_CHUNK_CHARS, Span, statement_lines
+from agents.rules.text.passages import MAX_CHUNK_CHARS, Span, statement_lines
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
 

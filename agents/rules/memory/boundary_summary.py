@@ -11,7 +11,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.columns import MISSING, IntArray
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.messages.boundaries import Boundary, BoundaryMode, EmbeddingCounts
+from schemas.messages.published import Boundary, BoundaryMode, EmbeddingCounts
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import EPOCH
 from schemas.scopes import PROJECT_FIELD

@@ -8,8 +8,7 @@ from modestream_client.records import canonical
 
 from agents.rules.text.dates import find_dates
 from agents.rules.text.tokenizer import extract_entities
-from schemas.models.files import FileText
-from schemas.state.files import FileStatuses, uploaded_sha256
+from schemas.state.files import FileStatuses, FileText, uploaded_sha256
 from schemas.state.memories import ID_NAMESPACE, Memory, ReadMemory, Resource, Support
 
 PART_CONFIDENCE, PART_STABILITY = 0.8, 0.9

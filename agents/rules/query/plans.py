@@ -20,8 +20,7 @@ from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, last_tu
 from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.query.questions import Question, parse_question
 from schemas.failures import Rejected
-from schemas.messages.lists import ListRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, RetrieveRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD

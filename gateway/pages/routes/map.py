@@ -17,7 +17,7 @@ from gateway.pages.formats import marked_text, plural
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.calls import Json, Refused
-from schemas.messages.lists import MAX_POINT_TEXT_CHARS
+from schemas.messages.retrieval import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
 
 MAX_POINTS = 20_000

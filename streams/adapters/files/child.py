@@ -15,7 +15,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas.models.files import FileText, ReadFailed, ReadFailure
+from schemas.state.files import FileText, ReadFailed, ReadFailure
 from streams.adapters.files.confinement import confine, limit_cpu
 from streams.adapters.files.frames import FAILED, PICTURE, PROGRESS, TEXT, encode_frame, encode_piece
 from streams.adapters.files.reading import read_file

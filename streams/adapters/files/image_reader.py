@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from streams.adapters.files.text_builder import CAPTION, MediaPiece, TextBuilder
 
 MAX_PIXELS = 100_000_000

@@ -8,7 +8,7 @@ import re
 from typing import BinaryIO, Literal
 from zipfile import BadZipFile, ZipFile
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 
 Kind = Literal[
     "text", "markdown", "html", "csv", "json", "e-mail", "pdf", "docx", "pptx", "xlsx", "image", "sound", "empty"

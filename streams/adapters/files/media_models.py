@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from agents.ports.models import LanguageModel
 from schemas.failures import Unavailable
-from schemas.models.files import FileText, ReadFailed, Segment
 from schemas.models.language import Chat, Heard, Unanswerable
+from schemas.state.files import FileText, ReadFailed, Segment
 from streams.adapters.files.segments import Block, cut_segments
 from streams.adapters.files.text_builder import CAPTION, TRANSCRIBE, MediaPiece
 

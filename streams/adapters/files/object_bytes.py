@@ -16,8 +16,7 @@ from obstore.store import LocalStore, from_url
 from agents.ports.files import FileBytes, StoredBytes
 from agents.rules.memory.resources import may_fetch
 from schemas.failures import Unavailable
-from schemas.models.files import ReadFailed
-from schemas.state.files import file_prefix, uploaded_sha256
+from schemas.state.files import ReadFailed, file_prefix, uploaded_sha256
 
 PIECE_BYTES = 1024 * 1024
 

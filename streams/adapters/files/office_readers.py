@@ -15,7 +15,7 @@ from zlib import error as ZlibError  # noqa: N812 - it is an exception
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import ParseError, iterparse
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from streams.adapters.files.text_builder import TextBuilder
 from streams.adapters.files.text_readers import add_rows
 

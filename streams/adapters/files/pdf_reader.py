@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 from pypdfium2 import raw
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from streams.adapters.files.text_builder import TextBuilder
 
 SCANNED_CHARS = 20

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import structlog
 
 from agents.ports.models import LanguageModel
-from schemas.models.files import FileText, ReadFailed, ReadFailure, Segment
+from schemas.state.files import FileText, ReadFailed, ReadFailure, Segment
 from streams.adapters.files.frames import FAILED, PICTURE, PIECE, PREFIX, TEXT, decode_piece
 from streams.adapters.files.kinds import expected_kind
 from streams.adapters.files.media_models import MediaModels

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from email.policy import default as modern
 from typing import Any, BinaryIO
 
-from schemas.models.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files.kinds import Kind, kind_of
 from streams.adapters.files.text_builder import TextBuilder
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agents.rules.text.sentences import chunk_text, stripped_span
-from schemas.models.files import Segment
+from agents.rules.text.passages import chunk_text, stripped_span
+from schemas.state.files import Segment
 
 MAX_SEGMENT_CHARS = 1200
 """Some 300 tokens: what an embedder reads of a text."""

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import soundfile
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from streams.adapters.files.text_builder import TRANSCRIBE, MediaPiece, TextBuilder
 
 MAX_SENT_BYTES = 24 << 20

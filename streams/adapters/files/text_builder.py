@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
-from schemas.models.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files.segments import Block, cut_segments, paragraphs
 
 _UNSHOWN = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

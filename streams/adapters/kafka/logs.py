@@ -21,7 +21,7 @@ from modestream_client.runs import Run
 
 from agents.ports.commands import RunPage
 from schemas.failures import Unavailable
-from schemas.messages.contexts import LoggedContext
+from schemas.messages.published import LoggedContext
 from schemas.messages.records import Outgoing, Record
 from schemas.state.pipelines import Revision
 from streams.adapters.kafka.admin import committed_offsets, connected_admin

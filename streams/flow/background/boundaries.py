@@ -16,7 +16,7 @@ import structlog
 
 from agents.rules.memory.boundary_summary import summarise_boundary
 from schemas.failures import Unavailable
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.messages.records import Outgoing, Record
 from schemas.state.memories import item_index_name, unsearchable_index_name
 from schemas.state.modes import ModeDeclarations

@@ -18,10 +18,9 @@ import structlog
 from pydantic_core import from_json
 
 from schemas.internal.changes import Job
-from schemas.internal.job_history import StoredJob
+from schemas.internal.job_history import MAINTENANCE_JOBS, MaintenanceJob, Schedule, StoredJob
 from schemas.moments import iso
 from schemas.scope_models import some_scope
-from schemas.state.maintenance import MAINTENANCE_JOBS, MaintenanceJob, Schedule
 from streams.flow.background.boundaries import boundaries_of
 from streams.flow.publisher import await_all
 from streams.flow.requests.events import event_out

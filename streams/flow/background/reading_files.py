@@ -21,7 +21,7 @@ from agents.memory.write_memory import Slices
 from agents.ports.files import FileReader, FileSource
 from agents.rules.memory.resources import file_name, uploads_of
 from schemas.failures import Unavailable
-from schemas.models.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed
 from schemas.state.memories import Resource
 from streams.batching import batches
 from streams.fair_queue import FairTurns

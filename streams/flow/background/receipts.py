@@ -17,7 +17,7 @@ import structlog
 
 from agents.ports.indexes import VectorIndexes
 from schemas.failures import Unavailable
-from schemas.messages.receipts import LOOKED_AT, Receipt, ReceiptRow
+from schemas.messages.published import LOOKED_AT, Receipt, ReceiptRow
 from schemas.state.modes import VectorSpace
 from streams.batching import batches
 from streams.flow.publisher import await_all

@@ -25,10 +25,9 @@ from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.failures import Rejected
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
-from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply, warn_of_unknown
-from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest, RetrieveResult
 from schemas.moments import milliseconds_of
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions

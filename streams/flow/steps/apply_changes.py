@@ -23,7 +23,7 @@ from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Forgotten
-from schemas.messages.receipts import Asked, Receipt, ReceiptRow
+from schemas.messages.published import Asked, Receipt, ReceiptRow
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.moments import moment_of

@@ -18,8 +18,16 @@ from agents.ports.indexes import LexicalIndex
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.retrieval.retrieve import Retrieve
-from agents.rules.evaluation.measures import Outcome, Shares, report, shares_found
-from agents.rules.evaluation.questions import LoggedTurn, Question, make_questions, sample_questions
+from agents.rules.evaluation.questions import (
+    LoggedTurn,
+    Outcome,
+    Question,
+    Shares,
+    make_questions,
+    report,
+    sample_questions,
+    shares_found,
+)
 from agents.rules.memory.visibility import list_ids_of_job
 from agents.rules.pipelines.validation import apply_edits
 from agents.understanding.word_questions import WordQuestions

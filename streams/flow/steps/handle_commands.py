@@ -17,8 +17,7 @@ from agents.ports.commands import ResultBody, unknown_arguments
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, Command
-from schemas.messages.contexts import Rating
-from schemas.messages.receipts import Asked, RecordPlace
+from schemas.messages.published import Asked, Rating, RecordPlace
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
 from schemas.moments import moment_of

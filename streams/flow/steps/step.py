@@ -15,7 +15,7 @@ from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
-from schemas.messages.contexts import LoggedContext, LoggedReference, query_digest, selection_of
+from schemas.messages.published import LoggedContext, LoggedReference, query_digest, selection_of
 from schemas.messages.records import Outgoing, Record
 from streams.fair_queue import FairShare
 from streams.flow.death_counts import DeathCounts, noted, record_name

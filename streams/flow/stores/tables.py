@@ -10,7 +10,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.vocabulary import Postings
 from agents.rules.memory.boundary_summary import CountedMemories
-from schemas.messages.receipts import ReceiptRow
+from schemas.messages.published import ReceiptRow
 from schemas.scopes import ScopeFields
 from schemas.state.files import FileHolders, FileStatuses
 from schemas.state.interaction import InteractionCounts

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel
 
-from schemas.messages.receipts import ReceiptRow
+from schemas.messages.published import ReceiptRow
 from streams.runtime.awaited_table import limit_row
 
 Value = TypeVar("Value", bound=BaseModel)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from schemas.messages.contexts import LoggedContext
+from schemas.messages.published import LoggedContext
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.logs import KafkaContextLog, KafkaForgottenLogs

@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from schemas.internal.job_history import StoredJob
-from schemas.state.maintenance import Schedule
+from schemas.internal.job_history import Schedule, StoredJob
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background import maintenance

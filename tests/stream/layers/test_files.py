@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.rules.memory.resources import derive_part_id
-from schemas.models.files import FileText, ReadFailed
-from schemas.state.files import boundary_prefix, file_key
+from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key
 from schemas.state.memories import Memory, Resource, derive_memory_id
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message

@@ -11,7 +11,7 @@ import pytest
 from agents.memory.items import forgotten_event
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
-from schemas.messages.receipts import Asked, RecordPlace
+from schemas.messages.published import Asked, RecordPlace
 from schemas.scopes import Scope
 from streams.flow.background.receipts import CheckReceipts
 from streams.flow.steps.apply_changes import ForgetReceipts

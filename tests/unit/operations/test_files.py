@@ -7,7 +7,7 @@ import pytest
 from operations.archive import InvalidBackup
 from operations.backup import CopiedFiles, check_files, copy_files, fork_files
 from operations.deployment import CurrentBoundaries
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 from schemas.messages.records import Record
 from schemas.state.files import file_key
 from streams.adapters.files.object_bytes import ObjectBytes

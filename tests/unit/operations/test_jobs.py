@@ -6,7 +6,7 @@ from modestream_client.results import FinishedJob
 
 from operations.deployment import Progress
 from operations.jobs import JobTotals, Journal, run_for_each
-from schemas.messages.boundaries import Boundary
+from schemas.messages.published import Boundary
 
 
 def users(*names: str) -> list[Boundary]:

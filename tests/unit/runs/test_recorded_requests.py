@@ -8,9 +8,8 @@ from modestream_client.contexts import AssembleResult
 
 from agents.ports.clock import ModelCall, current_run, step
 from schemas.failures import Poison, Rejected, Unavailable
-from schemas.messages.lists import ListRequest
 from schemas.messages.replies import ReplyWarning, SuccessReply
-from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.retrieval import ListRequest, RetrieveRequest, RetrieveResult
 from schemas.messages.turns import TurnAccepted
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.flow.runs.recorder import RunOptions

@@ -12,8 +12,7 @@ from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
-from schemas.messages.lists import ListRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, RetrieveRequest
 
 LEAST: dict[type[BaseModel], dict[str, Any]] = {
     RetrieveRequest: {"query": "x"},

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from agents.retrieval.list_memories import List
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import MAX_ANSWERED_AT_ONCE, AnswerQuery, OwnWrites
 from streams.foreground import Foreground

@@ -15,8 +15,7 @@ from schemas.failures import ErrorCode
 from schemas.messages.assemble import AnswerRequest, AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
-from schemas.messages.lists import ListRequest, MapRequest
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest
 from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_context

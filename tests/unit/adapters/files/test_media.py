@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from schemas.models.files import FileText, ReadFailed
 from schemas.models.language import Heard, Profile, Profiles
+from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files import sound_reader
 from streams.adapters.files.media_models import MediaModels
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits

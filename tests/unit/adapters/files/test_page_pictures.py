@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from streams.adapters.files.pdf_reader import MAX_SHOWN_SIDE
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from tests.builders.files import encrypted_pdf, pdf, shown

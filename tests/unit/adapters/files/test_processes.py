@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.models.files import ReadFailed
 from schemas.models.language import Heard
+from schemas.state.files import ReadFailed
 from streams.adapters.files import process_reader
 from streams.adapters.files.process_reader import COMMAND, PROJECT_ROOT, ProcessFileReader, ReadLimits
 from tests.builders.files import KEY

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from schemas.models.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.files.segments import MAX_SEGMENT_CHARS
 from tests.builders.file_samples import HOSTILE, REAL, Sample

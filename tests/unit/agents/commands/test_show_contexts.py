@@ -8,7 +8,7 @@ import pytest
 from agents.commands.edit_pipelines import ShowContexts
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
-from schemas.messages.contexts import LoggedContext, LoggedReference
+from schemas.messages.published import LoggedContext, LoggedReference
 from schemas.moments import milliseconds_of
 from schemas.scopes import Scope
 from schemas.state.memories import Memory

@@ -12,7 +12,7 @@ from modestream_client.results import MemoryCloud
 from agents.maps import layouts
 from agents.maps.draw_map import DrawMap
 from schemas.failures import Unavailable
-from schemas.messages.lists import MapRequest
+from schemas.messages.retrieval import MapRequest
 from schemas.models.vectors import Vector
 from schemas.scopes import Selector
 from schemas.state.memories import Memory

@@ -5,7 +5,7 @@ from typing import IO, Any
 import pytest
 
 from gateway.service.service import MemoryService
-from schemas.models.files import ReadFailed
+from schemas.state.files import ReadFailed
 from tests.builders.records import listed_memory, memory_record
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over, told_after

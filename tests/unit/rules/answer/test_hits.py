@@ -6,7 +6,7 @@ import pytest
 from agents.rules.answer.hits import MAX_SHOWN_PASSAGES, PartScores, best_passages, part_scores, passage_coverage
 from agents.rules.index.columns import FloatArray
 from agents.rules.index.vocabulary import Postings, idf
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import Span
 from schemas.models.vectors import Nearest, ScoredPassages
 
 SPANS = [Span(0, 300), Span(302, 700), Span(702, 990), Span(991, 1400)]

@@ -8,7 +8,7 @@ import pytest
 
 from agents.rules.answer.list_pages import Cursor, decode_cursor, encode_cursor, request_digest
 from schemas.failures import Rejected
-from schemas.messages.lists import ListRequest
+from schemas.messages.retrieval import ListRequest
 
 
 def asking(user: str = "ana", **fields: Any) -> ListRequest:

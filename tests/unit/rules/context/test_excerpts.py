@@ -14,8 +14,7 @@ from agents.rules.context.excerpts import (
     passages_to_show,
     short_passages,
 )
-from agents.rules.text.passages import MAX_UNCUT_CHARS, cut_passages
-from agents.rules.text.sentences import Span
+from agents.rules.text.passages import MAX_UNCUT_CHARS, Span, cut_passages
 from schemas.state.memories import Resource
 from tests.builders.memories import made
 

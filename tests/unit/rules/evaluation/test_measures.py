@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.evaluation.measures import MIN_QUESTIONS, Outcome, Shares, report, shares_found
+from agents.rules.evaluation.questions import MIN_QUESTIONS, Outcome, Shares, report, shares_found
 
 ALL, HALF, NONE = Shares(1, 1, 1), Shares(0.5, 0.5, 0.5), Shares(0, 0, 0)
 

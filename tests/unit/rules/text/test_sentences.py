@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.text.sentences import MAX_CHUNK_CHARS, chunk_text, sentence_spans
+from agents.rules.text.passages import MAX_CHUNK_CHARS, chunk_text, sentence_spans
 
 TEXTS = some.text(alphabet=some.sampled_from('ab .!?\n\t-"1>|`\u2026\u201c\u201d\U0001f382'), max_size=300)
 
