@@ -140,7 +140,6 @@ class CategoryVectors:
         return matrices
 
     async def background(self, embedder: Embedder) -> Background:
-        """Return the background in the embedder's space."""
         digest = embedder.fingerprint.digest
         if (made := self._backgrounds.get(digest)) is None:
             made = Background.of(await _embed_all(BACKGROUND_TOPICS, embedder))

@@ -141,7 +141,6 @@ class HandleCommands:
         return CommandResult(result, _change_mode(action, mode, before, command, result, to=wanted.target_mode))
 
     async def set_default_mode(self, command: Command, _offset: int) -> CommandResult:
-        """Set the default mode of the user or of a project."""
         wanted, project = parse_arguments(SetDefaultMode, command), command.scope.project_id
         if not wanted.for_project:
             command.require_all_projects()

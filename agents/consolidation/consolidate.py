@@ -180,7 +180,6 @@ class Deduplicate:
         return older is None or not can_supersede(item, older)
 
     def item(self, memory_id: str) -> Memory | None:
-        """Return the current record of an item."""
         return self.memories.get(memory_id)
 
 
@@ -309,7 +308,6 @@ class Consolidate:
         return "done" if is_complete and distilled.item.run == run.run else due
 
     def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
-        """Return the id of a cluster's distilled memory."""
         return derive_distilled_id(run.scope, mode, [source.memory_id for source in cluster.sources])
 
     def expected_tokens(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> int:

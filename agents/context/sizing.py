@@ -22,16 +22,15 @@ event loop's time to others."""
 
 
 class Pauses:
-    """The pauses of one request; `elapsed` counts seconds."""
+    """The pauses of one request."""
 
-    def __init__(self, elapsed: Callable[[], float] = time.perf_counter) -> None:
-        self._elapsed = elapsed
-        self._began = elapsed()
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
         self._worked = 0.0
 
     async def pause_if_due(self) -> None:
         """Let other events run where the slice is used up; called between two pieces of work."""
-        worked = self._elapsed() - self._began
+        worked = time.perf_counter() - self._began
         if worked < SLICE_S:
             return
         self._worked += worked
@@ -40,7 +39,7 @@ class Pauses:
 
     def begin(self) -> None:
         """Begin the next slice: something else was awaited meanwhile."""
-        self._began = self._elapsed()
+        self._began = time.perf_counter()
 
 
 BATCH_CHARS, BATCH_MEMORIES = 65_536, 32
@@ -119,7 +118,6 @@ class EntrySizer:
 
 
 def text_chars(memory: Memory) -> int:
-    """Return the characters of a memory's texts."""
     return len(memory.text) + sum(len(resource.text or "") for resource in memory.resources)
 
 

@@ -103,7 +103,6 @@ class FileItems:
         return event.model_copy(update={"categories": categories})
 
     def _item(self, memory_id: str, scope: Mapping[str, str]) -> Memory | None:
-        """Return the item of this id in a scope; None if there is none."""
         memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.item is not None and memory.scope == scope else None
 

@@ -260,7 +260,6 @@ class KeepItems:
         return [item for item in items if item is not None]
 
     def turns_of(self, item: Memory) -> list[Memory]:
-        """Return the existing turns that support an item."""
         ids = dict.fromkeys(support.memory_id for support in (item.item.supports if item.item else ()))
         turns = [self.memories.get(turn_id) for turn_id in ids]
         return [turn for turn in turns if turn is not None]

@@ -83,7 +83,6 @@ class TurnResult:
 
     @property
     def events(self) -> list[MemoryEvent]:
-        """All events that must follow."""
         return join_events(self.event, self.item_events)
 
 

@@ -117,7 +117,6 @@ class UnderstoodResult:
 
     @property
     def events(self) -> list[MemoryEvent]:
-        """All events that must follow."""
         return join_events(self.event, self.item_events)
 
 

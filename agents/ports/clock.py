@@ -62,7 +62,6 @@ class RunTimer:
         """Steps and calls beyond `MAX_STEPS`."""
 
     def __enter__(self) -> None:
-        """Make it current."""
         self._token: Token[RunTimer | None] = _current.set(self)
 
     def __exit__(self, *_: object) -> None:
@@ -77,7 +76,6 @@ class RunTimer:
             self.omitted += 1
 
     def add_model(self, call: ModelCall) -> None:
-        """Note a call of a language model."""
         if len(self.models) < MAX_STEPS:
             self.models.append(call)
         else:

@@ -119,15 +119,11 @@ class ContextLog(Protocol):
 
 
 class NoContextLog:
-    """A log that has no contexts."""
-
     async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:  # noqa: ARG002
         return None
 
 
 class EmptyRunLog:
-    """A log without runs."""
-
     async def newest(
         self,
         partition: int,  # noqa: ARG002

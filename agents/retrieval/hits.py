@@ -157,8 +157,6 @@ class RankLimits:
 
 @dataclass(frozen=True, slots=True)
 class HitRanker:
-    """Searches in, hits out."""
-
     memories: Memories
     weights: RankingWeights
     limits: RankLimits

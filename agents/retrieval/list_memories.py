@@ -8,7 +8,7 @@ forgotten, replaced or superseded meanwhile is not listed, and what was written 
 import asyncio
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -47,21 +47,20 @@ SLICE_S = 0.004
 
 
 class EventLoopSlices:
-    """Cuts long work into slices; `elapsed` counts seconds."""
+    """Cuts long work into slices."""
 
-    def __init__(self, elapsed: Callable[[], float] = time.perf_counter) -> None:
-        self._elapsed = elapsed
-        self._end = elapsed() + SLICE_S
+    def __init__(self) -> None:
+        self._end = time.perf_counter() + SLICE_S
 
     @property
     def is_over(self) -> bool:
         """True if the slice is used up."""
-        return self._elapsed() > self._end
+        return time.perf_counter() > self._end
 
     async def pause(self) -> None:
         """Let other requests run, and begin the next slice."""
         await asyncio.sleep(0)
-        self._end = self._elapsed() + SLICE_S
+        self._end = time.perf_counter() + SLICE_S
 
 
 class BuiltItem(NamedTuple):
@@ -119,22 +118,18 @@ async def _sorted(
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """List requests in, pages out. Writes nothing.
-
-    `elapsed` counts seconds.
-    """
+    """List requests in, pages out. Writes nothing."""
 
     words: LexicalIndex
     memories: Memories
     modes: Modes
-    elapsed: Callable[[], float] = time.perf_counter
 
     async def answer(self, request: ListRequest) -> tuple[ListResult, list[SearchWarning]]:
         """Return a page, without warnings. Raises Rejected for an undeclared mode and for a wrong cursor."""
         cursor, boundary = decode_cursor(request), request.scope.boundary
         asked = plan_list(request, self.modes.get(boundary), self.words.memory_columns(boundary))
         beginning = cursor.beginning if cursor else self._begin(asked)
-        slices = EventLoopSlices(self.elapsed)
+        slices = EventLoopSlices()
         if request.what == "memories":
             return await self._memories_of(asked, beginning, cursor, slices), []
         return await self._groups_of(asked, beginning, cursor, slices), []

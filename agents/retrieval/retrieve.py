@@ -10,7 +10,7 @@ both are requested, they are merged by score.
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -254,26 +254,21 @@ class Retrieve:
         layers: DrillDown,
         pipelines: ActivePipelines,
         limits: RankLimits = NO_LIMITS,
-        elapsed: Callable[[], float] = time.perf_counter,
         *,
         files: Files | None = None,
         give_way: GiveWay = let_others_run,
     ) -> None:
-        """`elapsed` counts seconds; `give_way` is awaited between parts of a long search.
-
-        Without `files` no search covers the text of files.
-        """
+        """`give_way` is awaited between parts of a long search; without `files` none covers the text of files."""
         self._files = files
         self.pipelines = pipelines
         self._words = words
         self._memories = memories
         self._modes = modes
         self._clock = clock
-        self._vectors = VectorSearch(vectors, spaces, give_way, elapsed, limits.top_k)
+        self._vectors = VectorSearch(vectors, spaces, give_way, limits.top_k)
         self._hits = HitRanker(memories, weights, limits)
         self._model = weights.models["tokens"]
         self._layers = layers
-        self._elapsed = elapsed
 
     @property
     def changes_query(self) -> bool:
@@ -294,12 +289,12 @@ class Retrieve:
         `decided` is the layer that suffices where rules are not to say; `bare` is without details of hits. Raises
         Rejected for an undeclared mode, and if there is no mode at all.
         """
-        started = self._elapsed()
+        started = time.perf_counter()
         state: State = {"query": request.query, "request": request, "decided": decided, "bare": bare}
         route = self._route if request.depth == "auto" else None
         await self.pipelines.run({RECALL: self._recall, ROUTE: route, RANK: self._rank}, state)
         parts, level = state["candidates"], state["level"]
-        took_ms = round(1000 * (self._elapsed() - started), 2)
+        took_ms = round(1000 * (time.perf_counter() - started), 2)
         diagnostics = {
             "candidates": state["count"], "took_ms": took_ms, "method": parts[0].method, "depth": level.depth
         }  # fmt: skip

@@ -160,13 +160,12 @@ class _PreparedSearch:
 class VectorSearch:
     """Questions in, nearest memories by mode out.
 
-    `elapsed` counts seconds; `top_k` nearest vectors are wanted, None for as many as find no more.
+    `top_k` nearest vectors are wanted, None for as many as find no more.
     """
 
     vectors: VectorIndex
     spaces: VectorSpaces
     give_way: GiveWay = let_others_run
-    elapsed: Callable[[], float] = time.perf_counter
     top_k: int | None = None
 
     async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[ModeSearchResult]:
@@ -191,10 +190,10 @@ class VectorSearch:
     async def _paced(self, modes: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
         """Yield `MODES_AT_ONCE` modes at a time, and give way between them."""
         for start in range(0, len(modes), MODES_AT_ONCE):
-            began = self.elapsed()
+            began = time.perf_counter()
             yield modes[start : start + MODES_AT_ONCE]
             if start + MODES_AT_ONCE < len(modes):
-                await self.give_way(self.elapsed() - began)
+                await self.give_way(time.perf_counter() - began)
 
     def _prepare(self, mode_search: ModeSearch, memory_columns: MemoryColumns, search: SearchPlan) -> _PreparedSearch:
         admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)

@@ -12,8 +12,6 @@ from schemas.failures import Rejected
 
 @dataclass(frozen=True, slots=True)
 class ReplyWarning:
-    """A warning that accompanies a result."""
-
     code: str
     message: str
 
@@ -38,8 +36,6 @@ class ReplyAddress:
 
 @dataclass(frozen=True, slots=True)
 class SuccessReply:
-    """A result with its warnings."""
-
     result: BaseModel | dict[str, Any]
     warnings: tuple[ReplyWarning, ...] = ()
 

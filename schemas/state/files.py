@@ -36,7 +36,6 @@ def boundary_prefix(boundary: str) -> str:
 
 
 def file_prefix(boundary: str, sha256: str) -> str:
-    """Return the beginning of the keys of one file."""
     return f"{boundary_prefix(boundary)}{sha256}/"
 
 

@@ -66,7 +66,6 @@ class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     @property
     def position(self) -> Position:
-        """The position of the last item."""
         return Position(self.time_us, self.key)
 
 

@@ -102,7 +102,6 @@ class ContextPacker:
 
     @property
     def dropped(self) -> list[str]:
-        """Ids of dropped memories."""
         return self.not_kept(self._dropped)
 
     def is_missing(self, memory_id: str) -> bool:
@@ -110,7 +109,6 @@ class ContextPacker:
         return memory_id in self._dropped and memory_id not in self._kept and memory_id not in self._repeated
 
     def has(self, memory_id: str) -> bool:
-        """Return whether a memory is kept."""
         return memory_id in self._kept
 
     def entries(self) -> list[Entry]:
@@ -123,7 +121,6 @@ class ContextPacker:
         return {name: [sized.memory.memory_id for section, sized in packed if section == name] for name in SECTIONS}
 
     def tokens(self) -> dict[Section, int]:
-        """Return the tokens of each section's entries."""
         counts = dict.fromkeys(SECTIONS, 0)
         for section, sized in self._kept.values():
             counts[section] += sized.tokens

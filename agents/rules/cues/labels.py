@@ -6,7 +6,7 @@ supposition sets no rule, reports no error and decides nothing. Deterministic, i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
 from itertools import pairwise, product
@@ -76,18 +76,14 @@ class Cue(NamedTuple):
 _CHOICE = re.compile(r"\{([^}]*)\}")
 
 
-def _expand_phrases(row: str) -> Iterator[str]:
-    for part in re.split(r"(?<! ),\s", re.sub(r"\|\s+", "|", row.strip())):
-        pieces = _CHOICE.split(part.strip())
-        choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
-        yield from ("".join(chosen) for chosen in product(*choices))
-
-
 def _cues_by_key() -> dict[str, tuple[Cue, ...]]:
     """Return the cues by index key: the first two words of a cue, its first word, or the prefix of that."""
     groups: dict[str, dict[Cue, None]] = {}
     for label, row in CUE_PHRASES.items():
-        for phrase in _expand_phrases(row):
+        pieces = [_CHOICE.split(part.strip()) for part in re.split(r"(?<! ),\s", re.sub(r"\|\s+", "|", row.strip()))]
+        # Every second piece is the inside of braces: its choices are expanded.
+        choices = ([piece.split("|") if at % 2 else [piece] for at, piece in enumerate(each)] for each in pieces)
+        for phrase in ("".join(chosen) for each in choices for chosen in product(*each)):
             words = phrase.strip("^$").split()
             has_wildcard = words[-1].endswith("*")
             spaced = f" {' '.join(words)}".rstrip("*") + ("" if has_wildcard else " ")

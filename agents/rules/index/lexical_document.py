@@ -175,7 +175,6 @@ def estimate_importance(stated: float | None, text: str, words: int) -> float:
 
 
 def is_question(text: str) -> bool:
-    """True if a text ends with a question mark."""
     return text.rstrip("\"'\u201d\u2019) \n").endswith(_QUESTION_MARKS)
 
 

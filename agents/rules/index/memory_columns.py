@@ -199,7 +199,6 @@ class MemoryColumns:
 
     @property
     def documents(self) -> int:
-        """Number of memories."""
         return len(self.number_of)
 
     def has_trait(self, trait: int) -> bool:
@@ -320,7 +319,6 @@ class MemoryColumns:
         return where.filters is None or bool(self.matching(where.filters)[number])
 
     def _said(self, filters: Filters) -> Mask:
-        """Return the turns that match."""
         columns = self.columns
         mask: Mask = columns.live & (columns.conversations != MISSING)
         if filters.conversation_id:

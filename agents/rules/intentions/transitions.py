@@ -81,7 +81,6 @@ def _visible(entry: IntentionEntry, read: ReadMemory) -> IntentionEntry | None:
 
 
 def is_text_current(memory_id: str, text_hash: str | None, read: ReadMemory) -> bool:
-    """True if the turn exists and its current text has this hash."""
     memory = read(memory_id)
     return memory is not None and current_text_hash(memory) == text_hash
 
@@ -206,7 +205,6 @@ def _is_earlier(entry: IntentionEntry, signal: ResolutionSignal) -> bool:
 
 
 def without_signals(entry: IntentionEntry) -> IntentionEntry:
-    """Remove the effects of all signals from an entry."""
     if entry.resolved_by is None and not entry.advanced_by:
         return entry
     return entry.model_copy(update={"resolved_by": None, "resolved_at": None, "advanced_by": ()})

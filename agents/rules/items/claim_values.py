@@ -189,7 +189,6 @@ def _name_end(words: Words, at: int) -> int:
 
 
 def read_name(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a person or a company."""
     start = _skip(words, at, _ARTICLES | NOW_WORDS)
     end = _name_end(words, start)
     return attribute if end > start and _ends(words, end) else None
@@ -238,7 +237,6 @@ def read_place(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_city(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a known city."""
     return read_place(words, at, attribute) if _city_end(words, at) > at else None
 
 

@@ -100,7 +100,6 @@ def forgotten_by(turn: Memory, support: Support) -> set[str]:
 
 
 def supports_from_turn(item: Memory, turn: Memory) -> list[Support]:
-    """Return the supports of an item from the current text of a turn."""
     current = turn.memory_id, current_text_hash(turn)
     return [support for support in _supports(item) if (support.memory_id, support.text_hash) == current]
 

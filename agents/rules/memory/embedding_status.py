@@ -141,7 +141,6 @@ def _compared_location(event: Embedded) -> VectorLocation:
 
 
 def without_lost(memory: Memory, event: Embedded) -> Memory:
-    """Return the memory without the vector that the index has lost."""
     return replace_held(memory, tuple(space for space in memory.embedding.held if space != event.space))
 
 

@@ -103,7 +103,6 @@ def part_ids(turn: Memory, resource: Resource) -> list[str]:
 
 
 def is_part(memory: Memory) -> bool:
-    """True for a document memory of a file."""
     supports = memory.item.supports if memory.item else ()
     return len(supports) == 1 and supports[0].is_part
 

@@ -130,13 +130,12 @@ def next_memory(
     offset: int,
     *,
     asks_model: bool,
-    revision: int = 0,
 ) -> Memory:
     """Return the memory after this turn. An edit keeps id, `source` and first time; the rest is the turn's.
 
     It is filtered by the turn's own visibility, an edit's by default the former one; that of its mode is still missing.
 
-    `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
+    `asks_model`: a language model will be asked about it.
     """
     all_versions = stored.versions if stored else ()
     if all(version.text_hash != identity.text_hash for version in all_versions):
@@ -178,7 +177,6 @@ def next_memory(
             intent=intent_of(turn.content),
             times=find_dates(turn.content, identity.occurred_at),
         ),
-        revision=revision,
         first_accepted_at=stored.accepted_at if stored and dropped else None,
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
@@ -202,7 +200,7 @@ def draft_turn(turn: Turn, identity: TurnIdentity, stored: Memory | None, offset
 
 
 def accept_draft(draft: Memory, mode: tuple[str, ModeSource], *, asks_model: bool, revision: int) -> Memory:
-    """Return the memory of a draft in its mode; `asks_model` and `revision` are those of `next_memory`."""
+    """Return the memory of a draft in its mode; `revision` is that of the pipelines."""
     changes: dict[str, object] = {"mode": mode[0], "mode_source": mode[1], "revision": revision}
     if asks_model:
         changes["reading"] = draft.reading.model_copy(update={"status": "pending"})

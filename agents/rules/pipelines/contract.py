@@ -19,7 +19,6 @@ Rule = Literal[
 
 
 def refuse(rule: Rule, message: str) -> Rejected:
-    """Return the refusal of an edit."""
     return Rejected("invalid_value", f"rule {rule}: {message}", "arguments.edits")
 
 

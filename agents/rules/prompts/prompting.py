@@ -61,8 +61,6 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class RecentTurn:
-    """An earlier turn with its mode."""
-
     role: str
     mode: str
     text: str

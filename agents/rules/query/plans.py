@@ -42,8 +42,6 @@ Projects = Collection[str] | None
 
 @dataclass(frozen=True, slots=True)
 class ModeSearch:
-    """A mode, and the filter for its memories."""
-
     mode: Mode
     where: MemoryFilter
 

@@ -91,8 +91,6 @@ class LinearModel:
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """The models by variant."""
-
     models: Mapping[ModelVariant, LinearModel]
 
     @classmethod

@@ -37,7 +37,6 @@ class Sentence(NamedTuple):
 
     @property
     def is_question(self) -> bool:
-        """True if it ends with a question mark."""
         return self.words[-1] == "?"
 
 
