@@ -74,33 +74,23 @@ class HookSettings:
         )
 
 
-def collect(box: Outbox, path: Path, before: Transcript, agent: Agent, settings: HookSettings) -> int:
+def collect(box: Outbox, path: Path, before: Transcript, settings: HookSettings) -> int:
     """Add the messages of a transcript since it was seen `before` to an outbox; return their number."""
-    from modestream_client.imports import Message, NotOfFormat, read_export  # noqa: PLC0415 - needs an extra
+    from modestream_client.imports.transcripts import read_on  # noqa: PLC0415 - needs an extra
 
-    if not path.is_file() or (size := path.stat().st_size) == before.bytes:
+    if not path.is_file() or path.stat().st_size == before.bytes:
         # Nothing was said yet, or nothing more.
         return 0
+    seen, messages = read_on(path, before)
     turns: list[Json] = []
-    number = 0
-    # If it was rewritten, the ids tell which messages are known.
-    added = before.messages if size > before.bytes else 0
-    try:
-        with path.open("rb") as transcript:
-            for entry in read_export(transcript, agent):
-                if not isinstance(entry, Message):
-                    continue
-                number += 1
-                if number > added and (settings.has_tools or entry.turn["role"] in ("user", "assistant")):
-                    scope = {"user_id": settings.user, "project_id": settings.project}
-                    # An invalid number, such as NaN, costs only its own message.
-                    with suppress(ValueError):
-                        json.dumps(entry.turn, allow_nan=False)
-                        turns.append({"schema": "turn.v1", **entry.turn, "scope": scope})
-    except NotOfFormat:
-        # Nothing was said yet.
-        return 0
-    box.add_transcript(str(path), Transcript(agent, number, size), turns)
+    for message in messages:
+        if settings.has_tools or message["role"] in ("user", "assistant"):
+            turn = {"schema": "turn.v1", **message, "scope": {"user_id": settings.user, "project_id": settings.project}}
+            # An invalid number, such as NaN, costs only its own message.
+            with suppress(ValueError):
+                json.dumps(turn, allow_nan=False)
+                turns.append(turn)
+    box.add_transcript(str(path), seen, turns)
     return len(turns)
 
 
@@ -116,7 +106,7 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Pat
     known = box.transcripts()
     if isinstance(own, str | Path):
         own = Path(os.path.expanduser(own))  # noqa: PTH111 - of an unknown user it returns it as it is
-        yield own, known.get(str(own), Transcript(agent, 0, 0))
+        yield own, known.get(str(own), Transcript(agent))
     if event.get("hook_event_name") == "SessionStart":
         yield from ((Path(path), seen) for path, seen in known.items() if seen.format == agent and path != str(own))
 
@@ -126,7 +116,7 @@ async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
     with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key_of(settings.user)))) as box:
         for path, before in transcripts_of(event, agent, box):
             try:
-                collect(box, path, before, agent, settings)
+                collect(box, path, before, settings)
             except (OSError, ValueError, MemoryClientError) as problem:
                 # Neither the others nor what waits are held up.
                 sys.stderr.write(f"modestream: {path} is left out for now: {problem}\n")

@@ -50,11 +50,12 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS turns (
     number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL, principal TEXT, refused TEXT
 );
-CREATE TABLE IF NOT EXISTS sessions (
-    path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS transcripts (
+    path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    start INTEGER NOT NULL, tail TEXT NOT NULL
 )
 """
-"""`refused` is the service's error. `messages` of a session's transcript were added, when it had so many `bytes`."""
+"""`refused` is the service's error; a row of `transcripts` is a `Transcript`."""
 
 
 USED_BYTES = """
@@ -71,11 +72,17 @@ class Queued:
 
 
 class Transcript(NamedTuple):
-    """A session's transcript when it was read: its format, its messages, its bytes."""
+    """What was read of a session's transcript."""
 
     format: str
-    messages: int
-    bytes: int
+    messages: int = 0
+    """Messages read from `start` on."""
+    bytes: int = 0
+    """Size of the file."""
+    start: int = 0
+    """Offset of the line from which the next call reads."""
+    tail: str = ""
+    """Digest of the last bytes."""
 
 
 class Outbox:
@@ -113,11 +120,11 @@ class Outbox:
         with self._transaction():
             for turn in turns:
                 self._insert(turn, None)
-            self._database.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)", (path, *seen))
+            self._database.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?, ?)", (path, *seen))
 
     def transcripts(self) -> dict[str, Transcript]:
         """Return the positions in the transcripts, by path."""
-        return {path: Transcript(*seen) for path, *seen in self._rows("SELECT * FROM sessions")}
+        return {path: Transcript(*seen) for path, *seen in self._rows("SELECT * FROM transcripts")}
 
     def first(self) -> Queued | None:
         """Return the first turn that was not refused."""

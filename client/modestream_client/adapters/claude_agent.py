@@ -10,13 +10,15 @@ Messages are read from the session's transcript whenever the agent stops, with t
 
 import asyncio
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, create_sdk_mcp_server, tool
 
 from modestream_client.adapters.agent_memory import AgentMemory, AgentOptions, AnyMemory
-from modestream_client.imports import Message, NotOfFormat, read_export
+from modestream_client.imports.transcripts import read_on
+from modestream_client.outbox import Transcript
 
 MAX_FOUND = 10
 """Memories found by the tool."""
@@ -31,8 +33,8 @@ class ModestreamHooks:
     def __init__(self, memory: AnyMemory, **options: Unpack[AgentOptions]) -> None:
         self._memory = AgentMemory(memory, **options)
         self._begun: set[str] = set()
-        self._stored: dict[str, int] = {}
-        """Numbers of messages of transcripts that were stored, by path."""
+        self._transcripts: dict[str, tuple[Transcript, list[dict[str, Any]]]] = {}
+        """What was read of each, by path, and the messages of it that were not stored."""
 
     def added_to(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return options with the hooks and the tool `mcp__memory__search_memory`, which needs no permission."""
@@ -60,16 +62,20 @@ class ModestreamHooks:
     async def on_stop(self, event: Any, tool_use_id: str | None, context: Any) -> Any:  # noqa: ARG002
         """Store the messages of the transcript that were not stored before."""
         path, last = event["transcript_path"], (event.get("last_assistant_message") or "").strip()
-        turns = await asyncio.to_thread(_turns_of, Path(path))
+        seen, waiting = self._transcripts.get(path, (Transcript("claude-code"), []))
         for _ in range(round(WRITTEN_WITHIN_S / POLL_S)):
-            if not last or any(last in turn["content"] for turn in turns[self._stored.get(path, 0) :]):
+            with suppress(OSError):
+                seen, messages = await asyncio.to_thread(read_on, Path(path), seen)
+                waiting += [message for message in messages if message["role"] in ("user", "assistant")]
+            self._transcripts[path] = seen, waiting
+            if not last or any(last in message["content"] for message in waiting):
                 break
             await asyncio.sleep(POLL_S)
-            turns = await asyncio.to_thread(_turns_of, Path(path))
-        for number, turn in enumerate(turns[self._stored.get(path, 0) :], self._stored.get(path, 0) + 1):
+        while waiting:
+            turn = dict(waiting[0])
             if not await self._memory.store(turn.pop("content"), **turn):
                 break
-            self._stored[path] = number
+            waiting.pop(0)
         return {}
 
     async def search(self, arguments: Any) -> Any:
@@ -77,13 +83,3 @@ class ModestreamHooks:
         found = await self._memory.search(arguments["query"], MAX_FOUND)
         lines = [f"{hit.occurred_at[:10]} {hit.speaker or hit.role}: {hit.text}" for hit in found]
         return {"content": [{"type": "text", "text": "\n".join(lines) or "Nothing was found."}]}
-
-
-def _turns_of(path: Path) -> list[dict[str, Any]]:
-    """Return the turns of user and agent in a transcript."""
-    try:
-        with path.open("rb") as transcript:
-            entries = [entry.turn for entry in read_export(transcript, "claude-code") if isinstance(entry, Message)]
-    except (OSError, NotOfFormat):
-        return []
-    return [dict(turn) for turn in entries if turn["role"] in ("user", "assistant")]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from modestream_client.boundary import USER_BOUNDARY
 from modestream_client.hooks import Agent, HookSettings, run_event
+from modestream_client.imports import Message, read_export
 from modestream_client.outbox import Outbox
 
 Json = dict[str, Any]
@@ -23,11 +24,21 @@ def settings(tmp_path: Path) -> HookSettings:
     return HookSettings(AWAY, None, "ana", "boats", tmp_path / "outbox")
 
 
-def line(number: int, role: str = "user", content: Any = None) -> str:
+def line(number: int, role: str = "user", content: Any = None, at: str | None = None) -> str:
     """A line of a session of Claude Code."""
     told = {"role": role, "content": content or f"Message {number}."}
-    line = {"type": role, "uuid": f"m{number}", "sessionId": "s1", "timestamp": f"2026-03-05T08:01:{number:02}.000Z"}
+    timestamp = f"2026-03-05T{at or f'08:01:{number:02}.000'}Z"
+    line = {"type": role, "uuid": f"m{number}", "sessionId": "s1", "timestamp": timestamp}
     return json.dumps(line | {"cwd": "/src/boats", "message": told}) + "\n"
+
+
+def codex_line(number: int, content: str = "hello", at: str | None = None) -> str:
+    """A line of a session of Codex; before the first one its header."""
+    timestamp = f"2026-03-05T{at or f'08:01:{number:02}.000'}Z"
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": content}]}
+    item = json.dumps({"type": "response_item", "timestamp": timestamp, "payload": said}) + "\n"
+    start = {"type": "session_meta", "timestamp": "2026-03-05T08:01:00.000Z", "payload": {"id": "thread-1"}}
+    return item if number else json.dumps(start) + "\n" + item
 
 
 def waiting(settings: HookSettings) -> list[Json]:
@@ -92,6 +103,78 @@ async def test_a_transcript_that_is_written_anew_is_added_anew(tmp_path: Path, s
     transcript.write_text(line(3))
     await told("Stop", transcript, settings)
     assert ids(settings) == ["m1", "m2", "m3"]
+
+
+def bytes_read() -> int:
+    """Return the bytes that this process has read from files until now."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the bytes")
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+async def test_a_grown_transcript_is_read_from_where_the_last_call_stopped(
+    agent: Agent, tmp_path: Path, settings: HookSettings
+) -> None:
+    transcript = tmp_path / "session.jsonl"
+    of_agent = line if agent == "claude-code" else codex_line
+    transcript.write_text("".join(of_agent(number, content="a" * 100_000) for number in range(50)))
+    await told("Stop", transcript, settings, agent)
+    with transcript.open("a") as more:
+        more.write(of_agent(50))
+    before = bytes_read()
+    await told("UserPromptSubmit", transcript, settings, agent)
+    assert bytes_read() - before < 500_000
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+async def test_a_transcript_that_is_read_line_by_line_has_the_turns_of_its_import(
+    agent: Agent, tmp_path: Path, settings: HookSettings
+) -> None:
+    transcript = tmp_path / "session.jsonl"
+    times = ["08:01:00.000", "08:01:00.000", "08:01:01.000", "08:01:01.000", "08:01:00.500", "08:01:09.000"]
+    of_agent = line if agent == "claude-code" else codex_line
+    texts = ["go on", "go on", "stop", "go on", "go on", "b" * 40_000]
+    for number, (at, text) in enumerate(zip(times, texts, strict=True)):
+        with transcript.open("a") as more:
+            more.write(of_agent(number, content=text, at=at))
+        await told("UserPromptSubmit", transcript, settings, agent)
+    with transcript.open("rb") as whole:
+        imported = [entry.turn for entry in read_export(whole, agent) if isinstance(entry, Message)]
+    added = [{name: turn[name] for name in imported[0]} for turn in waiting(settings)]
+    assert added == imported
+
+
+async def test_a_session_of_codex_without_times_keeps_repeated_messages(tmp_path: Path, settings: HookSettings) -> None:
+    rollout = tmp_path / "session.jsonl"
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go on"}]}
+    rollout.write_text(json.dumps({"id": "thread-1", "timestamp": "2026-03-05T08:01:00.000Z"}) + "\n")
+    for _ in range(3):
+        with rollout.open("a") as more:
+            more.write(json.dumps(item) + "\n")
+        await told("Stop", rollout, settings, "codex")
+    assert len(set(ids(settings))) == 3
+
+
+async def test_messages_that_replace_the_last_ones_are_added(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2))
+    await told("Stop", transcript, settings)
+    waiting(settings)
+    transcript.write_text(line(1) + line(3) + line(4))
+    await told("Stop", transcript, settings)
+    assert {"m3", "m4"} <= set(ids(settings))
+
+
+async def test_a_cut_transcript_that_grows_again_is_added(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2))
+    await told("Stop", transcript, settings)
+    waiting(settings)
+    transcript.write_text(line(1))
+    await told("UserPromptSubmit", transcript, settings)
+    transcript.write_text(line(1) + line(3))
+    await told("Stop", transcript, settings)
+    assert "m3" in ids(settings)
 
 
 async def test_a_transcript_that_has_not_grown_is_not_read(tmp_path: Path, settings: HookSettings) -> None:
