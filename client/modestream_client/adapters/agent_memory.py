@@ -8,9 +8,9 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict, TypeVar, Unpack
 
 from modestream_client.calls import MemoryCalls
 from modestream_client.failures import MemoryClientError
@@ -19,6 +19,8 @@ from modestream_client.sync import SyncMemoryCalls
 from modestream_client.vocabulary import Role
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LIMIT_S = 2.0
 """Seconds that an agent waits for a context, or until a turn is stored."""
@@ -76,7 +78,14 @@ class AgentMemory:
         return () if answer is None else answer.hits
 
     async def store(
-        self, text: str, *, role: Role, conversation_id: str, turn_id: str, speaker: str | None = None, **more: Any
+        self,
+        text: str,
+        *,
+        role: Role,
+        conversation_id: str,
+        turn_id: str | None,
+        speaker: str | None = None,
+        **more: Any,
     ) -> bool:
         """Store a turn that has a text; False if it is lost. The same `turn_id` and text again changes nothing."""
         if not text.strip():
@@ -98,15 +107,21 @@ class AgentMemory:
 
     async def _call(self, name: str, *positional: Any, **named: Any) -> Any:
         call = getattr(self._memory, name)
-        try:
-            # The client's own limit is later: the service may use all of `timeout`.
-            async with asyncio.timeout(2 * LIMIT_S):
-                if isinstance(self._memory, SyncMemoryCalls):
-                    return await asyncio.to_thread(call, *positional, timeout=LIMIT_S, **named)
-                return await call(*positional, timeout=LIMIT_S, **named)
-        except (MemoryClientError, TimeoutError) as problem:
-            log.warning("the agent goes on without its memory: %s: %s", name, str(problem) or "no answer")
-            return None
+        if isinstance(self._memory, SyncMemoryCalls):
+            answer = asyncio.to_thread(call, *positional, timeout=LIMIT_S, **named)
+        else:
+            answer = call(*positional, timeout=LIMIT_S, **named)
+        # The client's own limit is later: the service may use all of `timeout`.
+        return await unless_away(name, asyncio.wait_for(answer, 2 * LIMIT_S))
+
+
+async def unless_away(name: str, answer: Awaitable[T]) -> T | None:
+    """Return an answer of the memory; None, with a line in the log, if it does not answer."""
+    try:
+        return await answer
+    except (MemoryClientError, TimeoutError) as problem:
+        log.warning("the agent goes on without its memory: %s: %s", name, str(problem) or "no answer")
+        return None
 
 
 def turn_id_of(*parts: str | int | None) -> str:

@@ -3,7 +3,7 @@
     runner = Runner(agent=agent, app_name="shop", memory_service=ModestreamMemoryService(memory), …)
 
 The app's name is the project, the user's id the user, a session a conversation, an event a turn. Adding a session again
-stores only new events. `memory` is an open `MemoryClient` or `HttpMemoryClient`. Needs the extra `adk`.
+stores only new events. Needs the extra `adk`.
 """
 
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from modestream_client.calls import MemoryCalls
+from modestream_client.adapters.agent_memory import AgentMemory, AnyMemory
 from modestream_client.hits import Hit
 
 USER = "user"
@@ -23,31 +23,32 @@ USER = "user"
 class ModestreamMemoryService(BaseMemoryService):
     """Stores sessions, and searches them by user and app."""
 
-    def __init__(self, memory: MemoryCalls, *, top_k: int = 10) -> None:
+    def __init__(self, memory: AnyMemory, *, top_k: int = 10) -> None:
         """`top_k` is the number of memories that answer a question, 1 to 100."""
         self._memory = memory
         self._top_k = top_k
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store the events of a session that have a text, in order. Raises MemoryClientError."""
+        """Store the events of a session that have a text, in order, up to one that can't be stored."""
+        memory = AgentMemory(self._memory, user_id=session.user_id, project_id=session.app_name)
         for event in session.events:
             parts = event.content.parts if event.content else None
-            if text := "\n".join(part.text for part in parts or () if part.text and not part.thought).strip():
-                await self._memory.remember(
-                    text,
-                    role="user" if event.author == USER else "assistant",
-                    speaker=event.author,
-                    conversation_id=session.id,
-                    turn_id=event.id,
-                    occurred_at=datetime.fromtimestamp(event.timestamp, UTC),
-                    user_id=session.user_id,
-                    project_id=session.app_name,
-                )
+            is_stored = await memory.store(
+                "\n".join(part.text for part in parts or () if part.text and not part.thought).strip(),
+                role="user" if event.author == USER else "assistant",
+                speaker=event.author,
+                conversation_id=session.id,
+                turn_id=event.id,
+                occurred_at=datetime.fromtimestamp(event.timestamp, UTC),
+            )
+            if not is_stored:
+                # The session is added again later; each event would wait for the memory.
+                break
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the memories of the user in the app that answer a question, best first. Raises MemoryClientError."""
-        answer = await self._memory.retrieve(query, users=user_id, projects=app_name, top_k=self._top_k)
-        return SearchMemoryResponse(memories=[_entry_of(hit) for hit in answer.hits])
+        """Return the memories of the user in the app that answer a question, best first."""
+        hits = await AgentMemory(self._memory, user_id=user_id, project_id=app_name).search(query, self._top_k)
+        return SearchMemoryResponse(memories=[_entry_of(hit) for hit in hits])
 
 
 def _entry_of(hit: Hit) -> MemoryEntry:

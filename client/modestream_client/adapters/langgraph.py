@@ -2,9 +2,10 @@
 
     graph = builder.compile(store=ModestreamStore(memory, user_id="u1"))
 
-A namespace is a project below `store/`, a key a conversation in it, a value the JSON of its one turn: a put is an edit,
-a delete forgets for good. `memory` is an open `MemoryClient` or `HttpMemoryClient`; made inside its event loop, the
-store also serves other threads. Needs the extra `langgraph`.
+A namespace is a project below `store/`, a key a conversation in it, a value the JSON of its turn: a put is an edit,
+a delete forgets for good. While the memory is away the store is empty, a put waits in the client's outbox, as a second
+turn of its key, and a delete raises MemoryClientError: no outbox has it. `memory` is an open `MemoryClient` or
+`HttpMemoryClient`; made inside its event loop, the store also serves other threads. Needs the extra `langgraph`.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
+from modestream_client.adapters.agent_memory import LIMIT_S, unless_away
 from modestream_client.calls import MemoryCalls
 from modestream_client.hits import ListedMemory, MemoryFields
 
@@ -52,7 +54,7 @@ Namespace = tuple[str, ...]
 
 
 class ModestreamStore(BaseStore):
-    """One user's store. Operations of a batch run in order; all raise MemoryClientError."""
+    """One user's store. Operations of a batch run in order."""
 
     def __init__(self, memory: MemoryCalls, *, user_id: str) -> None:
         self._memory = memory
@@ -75,16 +77,16 @@ class ModestreamStore(BaseStore):
 
     async def _run(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            memory = await self._find(op.namespace, op.key)
+            memory = await unless_away("get", self._find(op.namespace, op.key))
             return None if memory is None else Item(**_fields_of(memory))
         if isinstance(op, PutOp):
             await self._put(op)
             return None
         if isinstance(op, SearchOp):
-            return await self._search(op)
+            return await unless_away("search", self._search(op)) or []
         if isinstance(op, ListNamespacesOp):
             conditions = op.match_conditions or ()
-            every = await self._namespaces()
+            every = await unless_away("namespaces", self._namespaces()) or []
             fitting = [namespace for namespace in every if all(is_match(namespace, each) for each in conditions)]
             cut = list(dict.fromkeys(namespace[: op.max_depth] for namespace in fitting))
             return cut[op.offset : op.offset + op.limit]
@@ -92,18 +94,22 @@ class ModestreamStore(BaseStore):
 
     async def _find(self, namespace: Namespace, key: str) -> ListedMemory | None:
         page = await self._memory.list_memories(
-            user_id=self._user_id, projects=project_of(namespace), conversation_id=key, types=["episodic"], limit=1
+            user_id=self._user_id,
+            projects=project_of(namespace),
+            conversation_id=key,
+            types=["episodic"],
+            timeout=LIMIT_S,
         )
-        return next(iter(page.items), None)
+        return max(page.items, key=lambda memory: str(_fields_of(memory)["updated_at"]), default=None)
 
     async def _put(self, op: PutOp) -> None:
         project = project_of(op.namespace)
         if op.value is None:
             await self._memory.forget(conversation_id=op.key, user_id=self._user_id, project_id=project)
             return
-        former = await self._find(op.namespace, op.key)
+        former = await unless_away("put", self._find(op.namespace, op.key))
         now = datetime.now(UTC)
-        await self._memory.remember(
+        value = self._memory.remember(
             json.dumps(op.value, ensure_ascii=False),
             conversation_id=op.key,
             # A forgotten turn stays forgotten: a new value needs a new one.
@@ -112,10 +118,13 @@ class ModestreamStore(BaseStore):
             metadata={"updated_at": now.isoformat()},
             user_id=self._user_id,
             project_id=project,
+            timeout=LIMIT_S,
         )
+        await unless_away("put", value)
 
     async def _namespaces(self) -> list[Namespace]:
-        projects = [project.scope["project_id"] async for project in self._memory.iter_projects(user_id=self._user_id)]
+        listed = self._memory.iter_projects(user_id=self._user_id, timeout=LIMIT_S)
+        projects = [project.scope["project_id"] async for project in listed]
         return sorted(namespace for name in projects if (namespace := namespace_of(name)) is not None)
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
@@ -124,14 +133,22 @@ class ModestreamStore(BaseStore):
         if not projects:
             return []
         if op.query is None:
-            listed = self._memory.iter_memories(user_id=self._user_id, projects=projects, types=["episodic"])
+            listed = self._memory.iter_memories(
+                user_id=self._user_id, projects=projects, types=["episodic"], timeout=LIMIT_S
+            )
             items = [SearchItem(**_fields_of(memory)) async for memory in listed]
         else:
             answer = await self._memory.retrieve(
-                op.query, users=self._user_id, projects=projects, types=["episodic"], top_k=MAX_FOUND
+                op.query, users=self._user_id, projects=projects, types=["episodic"], top_k=MAX_FOUND, timeout=LIMIT_S
             )
             items = [SearchItem(**_fields_of(hit), score=hit.score) for hit in answer.hits]
-        passing: Iterator[SearchItem] = (item for item in items if passes(item.value, op.filter))
+        newest: dict[tuple[Namespace, str], SearchItem] = {}
+        for item in items:
+            # A key has two turns if it was put while the memory was away.
+            newest[item.namespace, item.key] = max(
+                item, newest.get((item.namespace, item.key), item), key=lambda each: each.updated_at
+            )
+        passing: Iterator[SearchItem] = (item for item in newest.values() if passes(item.value, op.filter))
         return list(islice(passing, op.offset, op.offset + op.limit))
 
 
