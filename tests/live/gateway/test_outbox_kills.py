@@ -1,21 +1,25 @@
-"""An outbox while worker, gateway and the program that has it are killed."""
+"""An outbox while worker, gateway and the program that has it are killed; `TEST_KILLED_TURNS=1000`: a long run."""
 
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from modestream_client import HttpMemoryClient
 
 from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment
 
-TURNS = 150
-KILLED_AT = (20, 60, 100)
+TURNS = int(os.environ.get("TEST_KILLED_TURNS", "150"))
+KILLED_AT = (TURNS // 7, TURNS * 2 // 5, TURNS * 2 // 3)
 """Turns that the program has said when it is killed; between the first two the gateway is away."""
 
 PROGRAM = """
@@ -27,6 +31,11 @@ with SyncHttpMemoryClient(url, user_id="ana", outbox=folder, timeout=2) as memor
         memory.remember(f"Crate {number} is in the hall.", turn_id=f"t-{number}", conversation_id="c1")
         print(number, flush=True)
 """
+
+HOOK = "import sys; from modestream_client.hooks import main; sys.exit(main())"
+
+SAID_BETWEEN_CALLS = 10
+"""Messages of a session between two calls of its hook."""
 
 
 class Program:
@@ -50,14 +59,35 @@ class Program:
 
 
 async def written(deployment: Deployment) -> list[str]:
-    """Return the ids of all turns on the topic, in their order, without repetitions."""
-    ids: dict[str, None] = {}
+    """Return the texts of all turns on the topic, in their order, without repetitions."""
+    texts: dict[str, str] = {}
     options = {"bootstrap_servers": deployment.bootstrap, "auto_offset_reset": "earliest"}
     async with AIOKafkaConsumer(deployment.topics.turns, **options) as consumer:
         while batch := await consumer.getmany(timeout_ms=3000):
             for record in (record for records in batch.values() for record in records):
-                ids[json.loads(record.value)["turn_id"]] = None
-    return list(ids)
+                turn = json.loads(record.value)
+                texts.setdefault(turn["turn_id"], turn["content"])
+    return list(texts.values())
+
+
+async def stored(url: str) -> list[str]:
+    """Return the texts of all memories that are turns."""
+    async with HttpMemoryClient(url, user_id="ana") as memory:
+        return [item.text async for item in memory.iter_memories(types=["episodic"])]
+
+
+def hook_environment(url: str, tmp_path: Path) -> dict[str, str]:
+    own = {"MODESTREAM_URL": url, "MODESTREAM_OUTBOX": str(tmp_path / "outbox"), "MODESTREAM_USER": "ana"}
+    return {**os.environ, **own}
+
+
+async def flush(env: dict[str, str]) -> int:
+    """Send what waits; return the exit status."""
+    flushed = await asyncio.create_subprocess_exec(sys.executable, "-c", HOOK, "flush", "--wait", "280", env=env)
+    return await flushed.wait()
+
+
+SAID = [f"Crate {number} is in the hall." for number in range(TURNS)]
 
 
 @pytest.fixture(params=["python", "typescript"])
@@ -84,11 +114,55 @@ async def test_each_turn_is_written_in_order_whatever_is_killed(
         await program.run(KILLED_AT[2])
         await program.run()
 
-        env = {**os.environ, "MODESTREAM_URL": str(http.base_url), "MODESTREAM_OUTBOX": str(tmp_path / "outbox")}
-        command = "import sys; from modestream_client.hooks import main; sys.exit(main())"
-        flushed = await asyncio.create_subprocess_exec(sys.executable, "-c", command, "flush", env=env)
-        assert await flushed.wait() == 0
-        listed = await http.get("/v1/users/ana/memories", params={"limit": 200, "types": "episodic"})
-        texts = [item["text"] for item in listed.json()["items"]]
-    assert await written(deployment) == [f"t-{number}" for number in range(TURNS)]
-    assert sorted(texts) == sorted(f"Crate {number} is in the hall." for number in range(TURNS))
+        assert await flush(hook_environment(str(http.base_url), tmp_path)) == 0
+        texts = await stored(str(http.base_url))
+    assert await written(deployment) == SAID
+    assert sorted(texts) == sorted(SAID)
+
+
+def line(number: int) -> str:
+    """A line of a session of Claude Code."""
+    role = ("user", "assistant")[number % 2]
+    at = datetime(2026, 3, 5, tzinfo=UTC) + timedelta(seconds=number)
+    about = {"type": role, "uuid": f"m{number}", "sessionId": "s1", "timestamp": at.isoformat(), "cwd": "/src"}
+    return json.dumps(about | {"message": {"role": role, "content": SAID[number]}}) + "\n"
+
+
+async def test_each_message_of_a_session_is_written_in_order_whatever_is_killed(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """Every third call of the hook is killed, after a random part of its work."""
+    chance, transcript = random.Random(7), tmp_path / "session.jsonl"
+    worker = await deployment.ready()
+    async with gateway_on(deployment.environment, tmp_path) as (gateway, http):
+        env = hook_environment(str(http.base_url), tmp_path)
+        for call, first in enumerate(range(0, TURNS, SAID_BETWEEN_CALLS)):
+            with transcript.open("a") as session:
+                session.writelines(line(number) for number in range(first, min(first + SAID_BETWEEN_CALLS, TURNS)))
+            if call % 15 == 3:
+                gateway.kill()
+            elif call % 15 == 6:
+                gateway.start()
+            elif call % 15 == 9:
+                await worker.kill()
+                worker = deployment.start()
+            event = {"hook_event_name": ("UserPromptSubmit", "Stop")[call % 2], "transcript_path": str(transcript)}
+            hook = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", HOOK, "claude-code", json.dumps(event), env=env
+            )
+            if call % 3 == 1:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(hook.wait(), chance.uniform(0.1, 1.5))
+                with suppress(ProcessLookupError):
+                    hook.kill()
+            await hook.wait()
+        await gateway.has_status(http, "/ready", 200)
+        event = {"hook_event_name": "SessionEnd", "transcript_path": str(transcript)}
+        hook = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", HOOK, "claude-code", json.dumps(event), env=env
+        )
+        await hook.wait()
+        assert await flush(env) == 0
+        texts = await stored(str(http.base_url))
+    assert await written(deployment) == SAID
+    assert sorted(texts) == sorted(SAID)
