@@ -54,11 +54,10 @@ from streams.bootstrap.worker_topics import TopicSettings, prepare_topics, reten
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
-from streams.flow.background.maintenance import MaintenanceScheduler, backup_status
 from streams.flow.background.reading_files import ReadFiles
 from streams.flow.background.receipts import CheckReceipts
 from streams.flow.background.reembedding import Reembedding
-from streams.flow.background.scheduling import ConsolidationScheduler
+from streams.flow.background.scheduling import ConsolidationScheduler, MaintenanceScheduler, backup_status
 from streams.flow.pipelines.comparing import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector
@@ -283,6 +282,7 @@ class WorkerParts:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
+        self.files.look()
         if self.setup.vector_index == "embedded" and not self._is_warned:
             self._looking = asyncio.create_task(self._warn_of_other_directories())
 

@@ -4,6 +4,7 @@ Keys are `holders/<boundary>/<sha256>`, `turn/<boundary>/<memory id>`, `pending/
 `removed/<key of a file>`; boundaries are encoded as in records' keys.
 """
 
+import asyncio
 from collections import defaultdict
 
 from schemas.state.files import FileHolders, FileStatuses
@@ -18,6 +19,7 @@ class FileTable:
 
     def __init__(self, app: App) -> None:
         self._table = create_table(app, "files")
+        self.due = asyncio.Event()
 
     def holders(self, partition: int, boundary: str, sha256: str) -> FileHolders:
         value = self._table.read(partition, f"{HOLDERS}{boundary}/{sha256}")
@@ -31,9 +33,12 @@ class FileTable:
         counted = statuses.model_dump_json().encode() if statuses != FileStatuses() else None
         self._put(partition, f"{TURN}{boundary}/{memory_id}", counted)
         self._put(partition, f"{PENDING}{boundary}/{memory_id}", b"1" if statuses.pending else None)
+        if statuses.pending:
+            self.due.set()
 
     def remove_bytes(self, partition: int, key: str) -> None:
         self._put(partition, REMOVED + key, b"1")
+        self.due.set()
 
     def removed(self, partition: int, key: str) -> None:
         self._put(partition, REMOVED + key, None)

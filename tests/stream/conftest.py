@@ -25,5 +25,5 @@ def _hurry() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run_under_way, "RUN_POLL_INTERVAL_S", 0.001)
-        patched.setattr(scheduling, "RUN_END_POLL_INTERVAL_S", 0.001)
+        patched.setattr(scheduling, "POLL_INTERVAL_S", 0.001)
         yield

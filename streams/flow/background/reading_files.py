@@ -9,6 +9,7 @@ import asyncio
 import math
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,8 +31,14 @@ from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
 
-LOOK_INTERVAL_S = 0.3
-"""Between two looks for files that are to be read or removed."""
+LOOK_INTERVAL_S = 5.0
+"""Maximum seconds between two looks: a store of bytes that is away is tried again."""
+
+WRITES_S = 0.05
+"""Writes that follow one another within this time are one look."""
+
+RETRY_S = 3.0
+"""Pause after a defect."""
 
 LAG_POLL_INTERVAL_S = 0.05
 
@@ -78,6 +85,8 @@ class ReadFiles:
         """Read and remove until cancelled."""
         try:
             while True:
+                # Before the look: a write during it is seen by the next one.
+                self._ctx.stores.files.due.clear()
                 for partition in self._ctx.served_partitions():
                     try:
                         self._start(partition)
@@ -85,10 +94,16 @@ class ReadFiles:
                     except (KeyError, Unavailable) as problem:
                         # The partition has left, or the store of bytes is away: the next look tries again.
                         log.info("files are looked at again", partition=partition, problem=repr(problem))
-                await asyncio.sleep(LOOK_INTERVAL_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ctx.stores.files.due.wait(), LOOK_INTERVAL_S)
+                await asyncio.sleep(WRITES_S)
         finally:
             for task in list(self._tasks.values()):
                 task.cancel()
+
+    def look(self) -> None:
+        """Look at once for what partitions have brought."""
+        self._ctx.stores.files.due.set()
 
     def _start(self, partition: int) -> None:
         for boundary, memory_ids in self._ctx.stores.files.pending(partition).items():
@@ -101,6 +116,8 @@ class ReadFiles:
 
     def _done(self, partition: int, memory_id: str, _: object) -> None:
         del self._tasks[partition, memory_id]
+        # Further turns of its user may have waited for this one.
+        self.look()
 
     async def _read(self, partition: int, boundary: str, memory_id: str) -> None:
         async with self._turns.turn(boundary):
@@ -114,12 +131,16 @@ class ReadFiles:
             except Exception:
                 log.exception("reading the files of a turn failed", partition=partition)
                 # Not at once again: whatever it is, others are read meanwhile.
-                await asyncio.sleep(10 * LOOK_INTERVAL_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _read_resource(self, partition: int, boundary: str, memory_id: str, resource: Resource) -> None:
         keep, uri = self._keep(partition), resource.uri
         try:
-            text = await self._text_of(boundary, resource)
+            with tempfile.TemporaryDirectory(prefix="modestream-file-") as folder:
+                path = Path(folder) / "file"
+                await self._source.fetch(uri, boundary, path)
+                media_type = resource.media_type or "application/octet-stream"
+                text = await self._reader.read(path, media_type=media_type, name=file_name(resource))
         except ReadFailed as failed:
             failing = partial(keep.fail, memory_id, uri, failed.code, str(failed))
             await self._apply(partition, boundary, _once(failing))
@@ -139,14 +160,6 @@ class ReadFiles:
                     await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
         finishing = self._keep(partition).finish
         await self._apply(partition, boundary, _once(partial(finishing, memory_id, uri, text)))
-
-    async def _text_of(self, boundary: str, resource: Resource) -> FileText:
-        """Return the text of a file. Raises ReadFailed."""
-        with tempfile.TemporaryDirectory(prefix="modestream-file-") as folder:
-            path = Path(folder) / "file"
-            await self._source.fetch(resource.uri, boundary, path)
-            media_type = resource.media_type or "application/octet-stream"
-            return await self._reader.read(path, media_type=media_type, name=file_name(resource))
 
     async def _apply(self, partition: int, boundary: str, slices: Slices[list[MemoryEvent]]) -> None:
         """Write in slices, publish what follows, and have all of it durable."""

@@ -1,5 +1,6 @@
 """Protocols of tables and lexical index over all partitions: what Faust's tables and SQLite implement."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -82,6 +83,9 @@ class MemoryStore(Protocol):
 
 class FileStore(Protocol):
     """The table `files`. Its methods are those of `agents.ports.stores.FileWriter`, by partition; the work to do."""
+
+    due: asyncio.Event
+    """Set by each write of a file that is to be read, or of bytes that are to be removed."""
 
     def holders(self, partition: int, boundary: str, sha256: str) -> FileHolders: ...
     def put_holders(self, partition: int, boundary: str, sha256: str, holders: FileHolders) -> None: ...

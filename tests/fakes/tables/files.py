@@ -1,5 +1,6 @@
 """The table `files` over a dict."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, cast
@@ -27,3 +28,4 @@ class FakeRows:
 class FakeFiles(FileTable):
     def __init__(self) -> None:
         self._table = cast("Any", FakeRows())
+        self.due = asyncio.Event()

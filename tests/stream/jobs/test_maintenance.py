@@ -12,8 +12,8 @@ from pydantic_core import from_json, to_json
 from schemas.internal.job_history import Schedule, StoredJob
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.background import maintenance
-from streams.flow.background.maintenance import MaintenanceScheduler, backed_up_at, backup_status
+from streams.flow.background import scheduling
+from streams.flow.background.scheduling import MaintenanceScheduler, backed_up_at, backup_status
 from streams.settings import Settings
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -36,7 +36,7 @@ async def jobs(pipeline: InMemoryPipeline) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "JOB_POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(scheduling, "POLL_INTERVAL_S", 0.001)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_backup_is_made_when_the_last_one_is_older(
         made.append(folder)
         (folder / "manifest.json").write_bytes(to_json({"taken_at": used.clock.now()}))
 
-    monkeypatch.setattr(maintenance, "back_up", back_up)
+    monkeypatch.setattr(scheduling, "back_up", back_up)
     for forward_s in (0, 1800, 1801):
         used.clock.forward(forward_s)
         await scheduler(used, {"backup": 1.0}, tmp_path).look()

@@ -10,6 +10,7 @@ import pytest
 from agents.rules.memory.resources import derive_part_id
 from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key
 from schemas.state.memories import Memory, Resource, derive_memory_id
+from streams.flow.background import reading_files
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
@@ -307,3 +308,21 @@ async def until_gone(pipeline: InMemoryPipeline) -> None:
     files = pipeline.tables.stores.files
     await pipeline.until(lambda: not any(files.removals(number) for number in range(pipeline.partitions)))
     assert await stored(pipeline) == []
+
+
+async def test_a_turn_wakes_the_reader_of_files(pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_files, "LOOK_INTERVAL_S", 1000.0)
+    await upload(pipeline, turn_id="f-1")
+    await is_read(pipeline, "f-1")
+    await upload(pipeline, turn_id="f-2")
+    assert (await is_read(pipeline, "f-2")).status == "ready"
+
+
+async def test_turns_beyond_those_that_wait_are_read_when_one_has_ended(
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_files, "LOOK_INTERVAL_S", 1000.0)
+    turn_ids = [f"f-{number}" for number in range(reading_files.MAX_WAITING_OF_USER + 2)]
+    for turn_id in turn_ids:
+        await upload(pipeline, turn_id=turn_id)
+    assert [(await is_read(pipeline, turn_id)).status for turn_id in turn_ids] == ["ready"] * len(turn_ids)
