@@ -144,42 +144,40 @@ async def correct_topic_settings(settings: Settings, wanted: TopicSettings) -> T
     NotProvisioned where nothing may be changed.
     """
     async with _available_admin(settings) as admin:
-        return await _correct(admin, wanted, may_change=settings.provision != "validate")
-
-
-async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings, *, may_change: bool) -> TopicSettings:
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=None) for topic in wanted]
-    changed: dict[str, Mapping[str, str]] = {}
-    complete: dict[str, Mapping[str, str]] = {}
-    for response in await admin.describe_configs(resources):
-        for code, _, _, topic, entries in response.resources:
-            error = for_code(code)
-            if error is TopicAuthorizationFailedError:
-                log.warning("settings of a topic may not be read, they are not checked", topic=topic)
-                continue
-            if code:
-                # Do not replace all settings because of an empty description.
-                raise Unavailable(f"the settings of {topic} can't be read: {error.__name__}")
-            present = {entry[0]: entry[1] for entry in entries}
-            wrong = {
-                name: right for name, right in wanted[topic].items() if not is_right(name, present.get(name), right)
-            }
-            if wrong:
-                changed[topic] = wrong
-                # The request replaces all settings of the topic itself.
-                complete[topic] = {entry[0]: entry[1] for entry in entries if entry[3] == SET_BY_TOPIC} | wrong
-    if complete and not may_change:
-        needs = (f"{topic} needs {dict(settings)}" for topic, settings in sorted(changed.items()))
-        raise NotProvisioned("; ".join(needs))
-    if complete:
-        altered = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(values)) for topic, values in complete.items()]
-        responses: list[Any] = await admin.alter_configs(altered)
-        for code, message, _, topic in [resource for response in responses for resource in response.resources]:
-            if code:
-                problem = f"{for_code(code).__name__} {message}"
-                raise ValueError(f"{topic} needs the settings {dict(complete[topic])}: {problem}")
-        log.warning("settings of topics corrected", topics=changed)
-    return changed
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=None) for topic in wanted]
+        changed: dict[str, Mapping[str, str]] = {}
+        complete: dict[str, Mapping[str, str]] = {}
+        for response in await admin.describe_configs(resources):
+            for code, _, _, topic, entries in response.resources:
+                error = for_code(code)
+                if error is TopicAuthorizationFailedError:
+                    log.warning("settings of a topic may not be read, they are not checked", topic=topic)
+                    continue
+                if code:
+                    # Do not replace all settings because of an empty description.
+                    raise Unavailable(f"the settings of {topic} can't be read: {error.__name__}")
+                present = {entry[0]: entry[1] for entry in entries}
+                wrong = {
+                    name: right for name, right in wanted[topic].items() if not is_right(name, present.get(name), right)
+                }
+                if wrong:
+                    changed[topic] = wrong
+                    # The request replaces all settings of the topic itself.
+                    complete[topic] = {entry[0]: entry[1] for entry in entries if entry[3] == SET_BY_TOPIC} | wrong
+        if complete and settings.provision == "validate":
+            needs = (f"{topic} needs {dict(values)}" for topic, values in sorted(changed.items()))
+            raise NotProvisioned("; ".join(needs))
+        if complete:
+            altered = [
+                ConfigResource(ConfigResourceType.TOPIC, topic, dict(values)) for topic, values in complete.items()
+            ]
+            responses: list[Any] = await admin.alter_configs(altered)
+            for code, message, _, topic in [resource for response in responses for resource in response.resources]:
+                if code:
+                    problem = f"{for_code(code).__name__} {message}"
+                    raise ValueError(f"{topic} needs the settings {dict(complete[topic])}: {problem}")
+            log.warning("settings of topics corrected", topics=changed)
+        return changed
 
 
 def is_right(name: str, present: str | None, wanted: str) -> bool:

@@ -6,8 +6,7 @@ Boundaries, pipelines, runs, turns and their archive: each port has its adapter 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -157,14 +156,14 @@ class KafkaPipelineLog:
         await self._opened.aclose()
 
 
-RUN_WINDOW = 1000
-"""Records of the first read; each further one doubles the total."""
+FIRST_WINDOW = 1000
+"""Records of the first window from the end; each further one doubles the total."""
 
-MAX_RUN_RECORDS = 20_000
-"""Maximum records read for one list, including other users': half a second's work, in small parts."""
+MAX_WINDOW_RECORDS = 20_000
+"""Maximum records read for one answer, including other users': half a second's work, in small parts."""
 
-RUN_READ_S = 3.0
-"""Maximum seconds of one list; it then shows the runs found so far."""
+ANSWER_S = 3.0
+"""Maximum seconds of one answer; a list then shows the runs found so far."""
 
 POLL_RECORDS = 100
 """Records between two pauses for the event loop."""
@@ -172,52 +171,73 @@ POLL_RECORDS = 100
 FETCH_BYTES = 1 << 20
 """Bytes of one response: a window's end is not known to the broker."""
 
-RUN_LISTS_AT_ONCE = 4
-"""Concurrent lists, two of one user."""
+ANSWERS_AT_ONCE = 4
+"""Concurrent answers, two of one user."""
 
 
-class KafkaRunLog:
+class _BoundedLog:
+    """A topic with records of all users, of which an answer to one user reads so much and takes so long at most."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._turns = FairTurns(ANSWERS_AT_ONCE, 2 * ANSWER_S)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[LogReader]:
+        """Connect for one answer, within the user's turn. Raises TimeoutError, and Unavailable for Kafka's errors."""
+        try:
+            async with (
+                asyncio.timeout(ANSWER_S),
+                open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
+            ):
+                yield reader
+        except TimeoutError:
+            raise
+        except OSError as problem:
+            raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+
+    async def _windows(self, reader: LogReader, partition: int) -> AsyncIterator[AsyncIterator[list[Record]] | None]:
+        """Yield the records by windows, from the last one to the first; None instead of those beyond the maximum."""
+        source, end = (self._topic, partition), 0
+        async for window in reader.windows_backwards(source, FIRST_WINDOW):
+            end = max(end, window.stop)
+            if end - window.stop >= MAX_WINDOW_RECORDS:
+                yield None
+                return
+            yield reader.read_range(source, window.start, window.stop, POLL_RECORDS)
+
+
+class KafkaRunLog(_BoundedLog):
     """Reads the topic `runs` backwards from its end, as far as a list of the newest needs.
 
     Implements `agents.ports.commands.RunLog`.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._topic = topics_with_prefix(settings.topic_prefix).runs
-        self._turns = FairTurns(RUN_LISTS_AT_ONCE, 2 * RUN_READ_S)
+        super().__init__(settings, topics_with_prefix(settings.topic_prefix).runs)
 
     async def newest(
         self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
     ) -> RunPage:
-        """Return the newest runs, within `MAX_RUN_RECORDS` records and `RUN_READ_S` seconds. Raises Unavailable."""
+        """Return the newest runs, within `MAX_WINDOW_RECORDS` records and `ANSWER_S` seconds. Raises Unavailable."""
         async with self._turns.turn(boundary):
             runs = RunsFound(boundary.encode(), admits, limit, since_ms)
             try:
-                async with (
-                    asyncio.timeout(RUN_READ_S),
-                    open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
-                ):
-                    await self._read_backwards(reader, partition, runs)
+                async with self._reading() as reader:
+                    async for pages in self._windows(reader, partition):
+                        if runs.is_enough:
+                            break
+                        if pages is None:
+                            runs.is_complete = False
+                            break
+                        async for records in pages:
+                            for record in records:
+                                runs.take(record.key, record.value, record.timestamp_ms)
+                        runs.finish_window()
             except TimeoutError:
                 runs.is_complete = False
-            except OSError as problem:
-                raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
         return runs.page()
-
-    async def _read_backwards(self, reader: LogReader, partition: int, runs: RunsFound) -> None:
-        source, end = (self._topic, partition), 0
-        async for window in reader.windows_backwards(source, RUN_WINDOW):
-            end = max(end, window.stop)
-            if runs.is_enough:
-                return
-            if end - window.stop >= MAX_RUN_RECORDS:
-                runs.is_complete = False
-                return
-            async for records in reader.read_range(source, window.start, window.stop, POLL_RECORDS):
-                for record in records:
-                    runs.take(record.key, record.value, record.timestamp_ms)
-            runs.finish_window()
 
 
 CLOCKS_MS = 120_000
@@ -227,29 +247,51 @@ FRESH_S, FRESH_WAIT_MS = 1.0, 100
 """How long a record may be on its way to Kafka after its answer, and how long one read waits for it."""
 
 
-class KafkaContextLog:
+class KafkaContextLog(_BoundedLog):
     """Finds records of the topic `contexts` by the time in their ids. Implements `agents.ports.commands.ContextLog`."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._topic = topics_with_prefix(settings.topic_prefix).contexts
-        self._turns = FairTurns(RUN_LISTS_AT_ONCE, 2 * RUN_READ_S)
+        super().__init__(settings, topics_with_prefix(settings.topic_prefix).contexts)
 
     async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
         """Return a context of a boundary; None for one that is not there. Raises Unavailable."""
         made_ms = _time_of(context_id)
         if made_ms is None:
             return None
-        async with self._turns.turn(boundary):
-            try:
-                async with (
-                    asyncio.timeout(RUN_READ_S),
-                    open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
-                ):
-                    wanted = _WantedContext(reader, (self._topic, partition), boundary.encode(), context_id, made_ms)
-                    return await wanted.found()
-            except (TimeoutError, OSError) as problem:
-                raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+
+        among = partial(_context_among, boundary.encode(), context_id)
+        source = (self._topic, partition)
+        try:
+            async with self._turns.turn(boundary), self._reading() as reader:
+                # From the time of the id on, and where it is not there among the latest: clocks may differ by more.
+                end = (await reader.ends([source]))[source]
+                first = (await reader.first_since([source], made_ms - CLOCKS_MS))[source]
+                offset, is_passed = end if first is None else first, False
+                while not is_passed and (offset < end or abs(time.time() - made_ms / 1000) < FRESH_S):
+                    records, offset = await reader.read(source, offset, POLL_RECORDS, FRESH_WAIT_MS)
+                    if (context := among(records)) is not None:
+                        return context
+                    is_passed = bool(records) and records[-1].timestamp_ms > made_ms + CLOCKS_MS
+                async for pages in self._windows(reader, partition):
+                    if pages is None:
+                        break
+                    async for records in pages:
+                        if (context := among(records)) is not None:
+                            return context
+        except TimeoutError as problem:
+            raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
+        return None
+
+
+def _context_among(key: bytes, context_id: str, records: Iterable[Record]) -> LoggedContext | None:
+    for record in records:
+        if record.key == key and context_id.encode() in (record.value or b""):
+            # What can't be read as a context is a rating of it.
+            with suppress(ValueError):
+                context = LoggedContext.model_validate_json(record.value or b"")
+                if context.context_id == context_id:
+                    return context
+    return None
 
 
 def _time_of(context_id: str) -> int | None:
@@ -259,50 +301,6 @@ def _time_of(context_id: str) -> int | None:
     except ValueError:
         return None
     return parsed.int >> 80 if parsed.version == 7 and str(parsed) == context_id else None
-
-
-@dataclass(frozen=True, slots=True)
-class _WantedContext:
-    reader: LogReader
-    source: TopicAndPartition
-    key: bytes
-    context_id: str
-    made_ms: int
-
-    def is_fresh(self) -> bool:
-        return abs(time.time() - self.made_ms / 1000) < FRESH_S
-
-    async def found(self) -> LoggedContext | None:
-        """Read from the time of the id on, and where it is not there among the latest: clocks may differ by more."""
-        end = (await self.reader.ends([self.source]))[self.source]
-        first = (await self.reader.first_since([self.source], self.made_ms - CLOCKS_MS))[self.source]
-        offset, is_passed = end if first is None else first, False
-        while not is_passed and (offset < end or self.is_fresh()):
-            records, offset = await self.reader.read(self.source, offset, POLL_RECORDS, FRESH_WAIT_MS)
-            if (context := self._among(records)) is not None:
-                return context
-            is_passed = bool(records) and records[-1].timestamp_ms > self.made_ms + CLOCKS_MS
-        async for window in self.reader.windows_backwards(self.source, RUN_WINDOW):
-            if end - window.stop >= MAX_RUN_RECORDS:
-                return None
-            async for records in self.reader.read_range(self.source, window.start, window.stop, POLL_RECORDS):
-                if (context := self._among(records)) is not None:
-                    return context
-        return None
-
-    def _among(self, records: Iterable[Record]) -> LoggedContext | None:
-        read = (self._read(record.value) for record in records if record.key == self.key)
-        return next((context for context in read if context is not None), None)
-
-    def _read(self, value: bytes | None) -> LoggedContext | None:
-        if value is None or self.context_id.encode() not in value:
-            return None
-        try:
-            context = LoggedContext.model_validate_json(value)
-        except ValueError:
-            # A rating of it.
-            return None
-        return context if context.context_id == self.context_id else None
 
 
 class KafkaForgottenLogs:

@@ -9,7 +9,6 @@ import structlog
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.errors import KafkaError
-from modestream_client.kafka.log_reader import TopicAndPartition
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Record
@@ -67,22 +66,20 @@ class MoveAddedPartitions:
                     for number in numbers
                     if number >= count and number % count in served
                 ]:
-                    await self._move(added)
+                    # Assigned manually: the group only stores offsets.
+                    async with open_reader(
+                        self._settings, added, group_id=f"{group_id(self._settings)}-added"
+                    ) as reader:
+                        while moved := await reader.poll(MAX_RECORDS, WAIT_MS):
+                            records = [record for several in moved.values() for record in several]
+                            await await_all([await self._pipelines[record.topic](record) for record in records])
+                            await reader.commit()
+                        # Even if nothing was moved: Kafka drops the offsets of a group without members a week after
+                        # a commit, and old commands would be moved, and executed, once more.
+                        await reader.commit()
             except (KafkaError, OSError, Unavailable) as problem:
                 log.warning("added partitions could not be read", problem=repr(problem))
             await asyncio.sleep(LOOKUP_INTERVAL_S)
-
-    async def _move(self, added: Collection[TopicAndPartition]) -> None:
-        """Read to the present end."""
-        # Assigned manually: the group only stores offsets.
-        async with open_reader(self._settings, added, group_id=f"{group_id(self._settings)}-added") as reader:
-            while moved := await reader.poll(MAX_RECORDS, WAIT_MS):
-                records = [record for several in moved.values() for record in several]
-                await await_all([await self._pipelines[record.topic](record) for record in records])
-                await reader.commit()
-            # Even if nothing was moved: Kafka drops the offsets of a group without members a week after a commit, and
-            # old commands would be moved, and executed, once more.
-            await reader.commit()
 
 
 class PruneEvents:

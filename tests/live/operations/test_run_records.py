@@ -51,7 +51,7 @@ async def test_the_newest_runs_of_a_user_are_read_from_the_end(
     assert page.is_complete
     first = await log.newest(0, "u1", lambda run: run.run_id == "retrieve-0-0", 1)
     assert [run.run_id for run in first.runs] == ["retrieve-0-0"]
-    monkeypatch.setattr(logs, "MAX_RUN_RECORDS", 1000)
+    monkeypatch.setattr(logs, "MAX_WINDOW_RECORDS", 1000)
     cut = await log.newest(0, "u1", lambda run: run.run_id == "retrieve-0-0", 1)
     assert cut.runs == []
     assert not cut.is_complete
