@@ -5,8 +5,8 @@ each of its steps for what runs in between. Guaranteed: a backlog keeps a share 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -123,6 +123,14 @@ class Foreground:
             return
         async with self._pausing:
             await self.until_quiet(min(worked_s * share, MAX_PAUSE_S))
+
+    @asynccontextmanager
+    async def slice(self, share: float = MAX_WAIT_SHARE) -> AsyncIterator[None]:
+        """Do a part of a backlog in the block, and give way to others by the time that it took."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        yield
+        await self.give_way(clock() - began, share)
 
     async def until_quiet(self, at_most_s: float) -> None:
         """Let other tasks run; wait until no request is under way, at most `at_most_s` seconds."""

@@ -133,11 +133,10 @@ class FollowCopies:
         async with self._held:
             if tp.partition not in self._open:
                 return
-            store, loop = self._store(tp), asyncio.get_running_loop()
+            store = self._store(tp)
             for some in batches(records, ROWS_AT_A_TIME):
-                began = loop.time()
-                store.apply_rows(tp, {record.key: record.value for record in some}, some[-1].offset)
-                await self.foreground.give_way(loop.time() - began)
+                async with self.foreground.slice():
+                    store.apply_rows(tp, {record.key: record.value for record in some}, some[-1].offset)
             store.commit(tp.partition)
 
     def _store(self, tp: TP) -> PartitionStore:

@@ -101,15 +101,13 @@ class ReportEmbedded:
     async def _publish(self, reports: Sequence[Report], sent: list[Awaitable[object]]) -> None:
         applied: list[Report] = []
         for some in batches(reports, REPORTS_PER_SLICE):
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            for report in some:
-                if await self._apply(report, sent):
-                    applied.append(report)
-                else:
-                    # Its reader refuses it.
-                    sent.append(await self._publisher.send(self._alone(report)))
-            await self._foreground.give_way(loop.time() - began, share=1)
+            async with self._foreground.slice(share=1):
+                for report in some:
+                    if await self._apply(report, sent):
+                        applied.append(report)
+                    else:
+                        # Its reader refuses it.
+                        sent.append(await self._publisher.send(self._alone(report)))
         for out in self._records(applied):
             assert out.value is not None
             self._recent.keep(out.value, APPLIED)
@@ -225,9 +223,20 @@ class EmbedRemembered:
         batch = [embedded.encoded for embedded in memories]
         began = perf_counter()
         events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
-        self._record(memories, began)
+        # Record the parts of a written batch, which began to be written at a time of `time.perf_counter`.
+        for embedded in memories:
+            if embedded.part is not None and embedded.encoded.memory is not None:
+                embedded.part.timer.add_step(WRITE_STEP, began)
+                embedded.part.outcome = {"batch": len(memories), "error": embedded.encoded.error is not None}
+                end_part(self._runs, "index", embedded.encoded.memory, embedded.partition, embedded.part)
         memories = [embedded for embedded in memories if not embedded.encoded.is_release]
-        await self._outdate(memories)
+        # Take edited memories from the kept maps: their vectors have changed.
+        edited: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+        for embedded in memories:
+            if (memory := embedded.encoded.memory) is not None and memory.version > 1:
+                edited[embedded.partition, memory.boundary].append(memory.memory_id)
+        for (partition, boundary), memory_ids in edited.items():
+            await self._draw_map_at(partition).outdate(boundary, memory_ids)
         latest = {embedded.encoded.memory_id: embedded for embedded in memories}
         await self._report([self._report_of(event, latest[event.memory_id]) for event in events])
         for embedded in latest.values():
@@ -239,15 +248,6 @@ class EmbedRemembered:
         assert embedded.encoded.memory is not None
         event = event.model_copy(update={"interaction": embedded.interaction, "run": self._worker_run_id})
         return Report(embedded.partition, embedded.encoded.memory.boundary, event, embedded.carried)
-
-    async def _outdate(self, memories: Sequence[EmbeddedMemory]) -> None:
-        """Take edited memories from the kept maps: their vectors have changed."""
-        edited: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-        for embedded in memories:
-            if (memory := embedded.encoded.memory) is not None and memory.version > 1:
-                edited[embedded.partition, memory.boundary].append(memory.memory_id)
-        for (partition, boundary), memory_ids in edited.items():
-            await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
     async def _encode(self, event: RememberedEvent, partition: int) -> EmbeddedMemory:
         if isinstance(event, Forgotten | Released) or not event.memory.visibility.searchable:
@@ -271,14 +271,6 @@ class EmbedRemembered:
 
     def _encoded(self, event: RememberedEvent, partition: int) -> Awaitable[EncodedMemory]:
         return until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
-
-    def _record(self, memories: Sequence[EmbeddedMemory], began: float) -> None:
-        """Record the parts of a written batch, which began to be written at a time of `time.perf_counter`."""
-        for embedded in memories:
-            if embedded.part is not None and embedded.encoded.memory is not None:
-                embedded.part.timer.add_step(WRITE_STEP, began)
-                embedded.part.outcome = {"batch": len(memories), "error": embedded.encoded.error is not None}
-                end_part(self._runs, "index", embedded.encoded.memory, embedded.partition, embedded.part)
 
 
 async def _classify(understand: Understand, memory: Memory) -> Interaction | None:

@@ -154,16 +154,15 @@ async def run_evaluation(
         for question in questions:
             if not ctx.is_assigned(partition):
                 return None
-            began = asyncio.get_running_loop().time()
-            asked = [partial(agent.ask, question, side, arguments.budget_tokens) for side in sides]
-            answers = [await until_available(ask, "vector index", ctx.meters) for ask in asked]
-            shares = [share for share, _ in answers]
-            degraded += any(is_degraded for _, is_degraded in answers)
-            other = shares[1] if len(shares) > 1 else None
-            outcome = Outcome(memory_id=question.memory_id, mode=question.mode, current=shares[0], other=other)
-            outcomes.append(outcome)
-            tally.processed += 1
-            await ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
+            async with ctx.foreground.slice():
+                asked = [partial(agent.ask, question, side, arguments.budget_tokens) for side in sides]
+                answers = [await until_available(ask, "vector index", ctx.meters) for ask in asked]
+                shares = [share for share, _ in answers]
+                degraded += any(is_degraded for _, is_degraded in answers)
+                other = shares[1] if len(shares) > 1 else None
+                outcome = Outcome(memory_id=question.memory_id, mode=question.mode, current=shares[0], other=other)
+                outcomes.append(outcome)
+                tally.processed += 1
     return {
         "job_id": job.job_id,
         **named,

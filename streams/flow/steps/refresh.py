@@ -130,21 +130,28 @@ class RefreshRun:
 
     async def run_to_end(self) -> bool:
         """Have all due turns understood that the budget allows; False if the partition has left."""
-        due = await self._due_ids()
+        due: list[str] = []
+        for page in batches(self._refresh.turn_ids(self._job), PAGE_SIZE):
+            async with self._ctx.foreground.slice():
+                for turn in filter(None, map(self._refresh.turn, page)):
+                    if self._refresh.is_done(turn, self._job):
+                        self._count(turn)
+                    elif self._refresh.may_be_due(turn, self._job):
+                        due.append(turn.memory_id)
         self._tally.total = len(self._done) + len(due)
         understand = self._read_by_rules if self._refresh.profile is None else self._ask
-        unread: list[str] = []
+        still_due: list[str] = []
         for some in batches(due, MAX_ASKED_BY_JOB):
             if self._ends_because is None and self._is_over():
                 self._ends_because = OUT_OF_TIME
             if self._ends_because is None:
                 await understand(some)
             else:
-                unread += some
+                still_due += some
             if not self._is_assigned():
                 return False
         # Whether a turn that the rules have read is due still, its record does not tell.
-        left = unread if self._refresh.profile is None else due
+        left = still_due if self._refresh.profile is None else due
         self._remaining = len([memory_id for memory_id in left if self._is_left(memory_id)])
         return True
 
@@ -180,19 +187,6 @@ class RefreshRun:
         tally = self._tally
         cost = {"calls": self._calls, "tokens": self.tokens}
         return {"processed": tally.processed, "failed": tally.failed, "remaining": self._remaining, **cost}
-
-    async def _due_ids(self) -> list[str]:
-        """Return the turns that may be due, and note those that this job has done before it was interrupted."""
-        due: list[str] = []
-        for page in batches(self._refresh.turn_ids(self._job), PAGE_SIZE):
-            began = asyncio.get_running_loop().time()
-            for turn in filter(None, map(self._refresh.turn, page)):
-                if self._refresh.is_done(turn, self._job):
-                    self._count(turn)
-                elif self._refresh.may_be_due(turn, self._job):
-                    due.append(turn.memory_id)
-            await self._ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
-        return due
 
     async def _ask(self, memory_ids: Sequence[str]) -> None:
         """Ask the model about turns, as far as the budget allows; return when the answers are on the records."""
@@ -233,10 +227,9 @@ class RefreshRun:
         """Have the rules read the turns in which they find other items now; the others are as they would be."""
         turns = []
         for turn in self._still_due(memory_ids):
-            began = asyncio.get_running_loop().time()
-            if await self._is_due_by_rules(turn):
-                turns.append(turn)
-            await self._ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
+            async with self._ctx.foreground.slice():
+                if await self._is_due_by_rules(turn):
+                    turns.append(turn)
         await self._publish(turns, [self._refresh.reread(turn, self._job) for turn in turns])
 
     async def _is_due_by_rules(self, turn: Memory) -> bool:
@@ -255,9 +248,7 @@ class RefreshRun:
         pairs = [(turn, event) for turn, event in zip(turns, events, strict=True) if event is not None]
         outs = [event_out(self._ctx.topics.understood, self._job.scope.boundary, event) for _, event in pairs]
         await await_all([await self._ctx.publisher.send(out) for out in outs])
-        await self._settle([turn for turn, _ in pairs])
-
-    async def _settle(self, waiting: list[Memory]) -> None:
+        waiting = [turn for turn, _ in pairs]
         until = asyncio.get_running_loop().time() + MAX_APPLYING_S
         while (waiting := [turn for turn in waiting if not self._is_settled(turn)]) and self._is_assigned():
             if asyncio.get_running_loop().time() > until:
