@@ -35,22 +35,19 @@ async def until_available(
         # Nearly every call succeeds, and entering tenacity takes 30 us.
         result = await call()
     except Unavailable:
-        result = await _retrying(what, meters, at_most_s)(attempt)
+
+        def note_wait(state: RetryCallState) -> None:
+            meters.waited_for(what)
+            problem = state.outcome and state.outcome.exception()
+            log.warning("unavailable, retrying", what=what, problem=str(problem), seconds=state.upcoming_sleep)
+
+        result = await AsyncRetrying(
+            retry=retry_if_exception_type(Unavailable),
+            wait=wait_exponential(multiplier=INITIAL_BACKOFF_S, max=MAX_BACKOFF_S),
+            stop=lambda state: at_most_s is not None and state.idle_for > at_most_s,
+            sleep=asyncio.sleep,
+            before_sleep=note_wait,
+            reraise=True,
+        )(attempt)
     meters.answered(what)
     return result
-
-
-def _retrying(what: str, meters: Meters, at_most_s: float | None) -> AsyncRetrying:
-    def note_wait(state: RetryCallState) -> None:
-        meters.waited_for(what)
-        problem = state.outcome and state.outcome.exception()
-        log.warning("unavailable, retrying", what=what, problem=str(problem), seconds=state.upcoming_sleep)
-
-    return AsyncRetrying(
-        retry=retry_if_exception_type(Unavailable),
-        wait=wait_exponential(multiplier=INITIAL_BACKOFF_S, max=MAX_BACKOFF_S),
-        stop=lambda state: at_most_s is not None and state.idle_for > at_most_s,
-        sleep=asyncio.sleep,
-        before_sleep=note_wait,
-        reraise=True,
-    )

@@ -123,16 +123,6 @@ class FairTurns:
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
         """Wait until it is this key's turn; it ends with the block, or when it has taken too long."""
-        await self._begin(key)
-        ending = asyncio.get_running_loop().call_later(self._max_turn_s, self._end, key)
-        try:
-            yield
-        finally:
-            if ending.when() > asyncio.get_running_loop().time():
-                ending.cancel()
-                self._end(key)
-
-    async def _begin(self, key: str) -> None:
         allowed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(allowed)
         self._serve()
@@ -142,6 +132,13 @@ class FairTurns:
             if allowed.done() and not allowed.cancelled():
                 self._end(key)
             raise
+        ending = asyncio.get_running_loop().call_later(self._max_turn_s, self._end, key)
+        try:
+            yield
+        finally:
+            if ending.when() > asyncio.get_running_loop().time():
+                ending.cancel()
+                self._end(key)
 
     def _end(self, key: str) -> None:
         self._free += 1

@@ -197,23 +197,16 @@ class PartitionCommits:
             if not state.rows:
                 state.database.commit()
                 return
-            # Agents that don't call `begin` may write meanwhile.
-            await self._write_rows(partition, state)
-
-    async def _write_rows(self, partition: int, state: _State) -> None:
-        """Write the rows to their changelogs; the offsets after them are part of the commit.
-
-        Rows of memories come last: a record whose memory is recovered is not handled again. All are written, in their
-        order, as a kill may leave only the first ones.
-        """
-        rows, state.rows = state.rows, []
-        try:
-            for are_last in (False, True):
-                some = [row for row in rows if (row[0] == self._memories) == are_last]
-                sent = [(topic, await self._send_row(topic, partition, key, value)) for topic, key, value in some]
-                for topic, written in sent:
-                    state.database.set_offset(topic, max(state.database.offset(topic) or 0, await written + 1))
-        except BaseException:
-            # No later commit makes them durable without their changelog.
-            state.rows[:0] = rows
-            raise
+            # Agents that don't call `begin` may write meanwhile. Rows of memories come last: a record whose memory is
+            # recovered is not handled again. All are written, in their order, as a kill may leave only the first ones.
+            rows, state.rows = state.rows, []
+            try:
+                for are_last in (False, True):
+                    some = [row for row in rows if (row[0] == self._memories) == are_last]
+                    sent = [(topic, await self._send_row(topic, partition, key, value)) for topic, key, value in some]
+                    for topic, written in sent:
+                        state.database.set_offset(topic, max(state.database.offset(topic) or 0, await written + 1))
+            except BaseException:
+                # No later commit makes them durable without their changelog.
+                state.rows[:0] = rows
+                raise

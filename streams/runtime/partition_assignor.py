@@ -94,7 +94,11 @@ class FixedPartitionAssignor(PartitionAssignor):
                     if topics <= set(subscribed[name])
                 }
                 assign_partitions(members, partitions, self._copies_of_each)
-                _note(assigned, members, topics)
+                # Record the assignment of each member. The copies are those of the last group; all usual topics are
+                # in one.
+                for name, member in members.items():
+                    assigned[name].actives.update({topic: sorted(member.actives) for topic in topics})
+                    assigned[name].standbys.update({COPIES: sorted(member.copies), DUE: sorted(member.due)})
         actives, external = self._get_changelog_distribution(assigned), self._get_external_topic_distribution(assigned)
         return self._protocol_assignments(assigned, actives, external, group_ids)
 
@@ -105,15 +109,10 @@ def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
     if lacking:
         # It would never report a complete copy, so no partition would ever move to it.
         return f"{len(lacking)} of {len(members)} workers have no STANDBY_COPIES; give all of them the same value"
-    if _share_directories(members.values()):
+    told = [directory for member in members.values() for directory in member.assignment.standbys.get(DIRECTORY, ())]
+    if len(set(told)) < len(told):
         return "workers share a data directory, whose files each of them can serve"
     return None
-
-
-def _share_directories(members: Iterable[ClientMetadata]) -> bool:
-    """True if two members have the same data directory."""
-    told = [directory for member in members for directory in member.assignment.standbys.get(DIRECTORY, ())]
-    return len(set(told)) < len(told)
 
 
 def _member(known: ClientMetadata, topics: Collection[str]) -> Member:
@@ -121,10 +120,3 @@ def _member(known: ClientMetadata, topics: Collection[str]) -> Member:
     had = known.assignment
     actives = next((set(had.actives[topic]) for topic in sorted(topics) if had.actives.get(topic)), set[int]())
     return Member(actives, set(had.standbys.get(COPIES, ())), frozenset(had.standbys.get(READY, ())))
-
-
-def _note(assigned: Mapping[str, ClientAssignment], members: Mapping[str, Member], topics: Collection[str]) -> None:
-    """Record the assignment of each member. The copies are those of the last group; all usual topics are in one."""
-    for name, member in members.items():
-        assigned[name].actives.update({topic: sorted(member.actives) for topic in topics})
-        assigned[name].standbys.update({COPIES: sorted(member.copies), DUE: sorted(member.due)})

@@ -182,7 +182,12 @@ class PartitionLocks:
                 self._awaited = tuple(missing)
                 if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
                     noticed = now
-                    self._notice(missing, now - began)
+                    log.warning(
+                        "other processes of this data directory still hold partitions that are this worker's now: one"
+                        " that does not end by itself must be ended",
+                        processes={partition: holder_of(self._path(partition)) for partition in missing},
+                        waited_s=round(now - began),
+                    )
                 self._holders.look(map(self._path, missing))
                 await asyncio.sleep(POLL_INTERVAL_S)
         finally:
@@ -203,14 +208,6 @@ class PartitionLocks:
         file.flush()
         self._held[partition] = file
         return True
-
-    def _notice(self, missing: Collection[int], waited_s: float) -> None:
-        log.warning(
-            "other processes of this data directory still hold partitions that are this worker's now: one that does not"
-            " end by itself must be ended",
-            processes={partition: holder_of(self._path(partition)) for partition in missing},
-            waited_s=round(waited_s),
-        )
 
     def _path(self, partition: int) -> Path:
         return self._directory / f"partition-{partition}.lock"

@@ -163,7 +163,17 @@ class SupervisedChild:
                 self._is_ordered_to_end = False
                 continue
             pause_s = self._backoff.pause_after(time.monotonic() - began)
-            self._report(code, pause_s)
+            name, short = self._spec.name, self._backoff.short_in_a_row
+            self._print_line(f"the {name} ended with code {code}; its output is in {self._spec.log}")
+            is_refusal = code == os.EX_CONFIG
+            if short > 1 or is_refusal:
+                for line in tail_log(self._spec.log):
+                    self._print_line(f"  {line}")
+            if is_refusal:
+                raise SettingsRefused(f"the {name} refuses its settings")
+            if not self.was_ready and short >= MAX_FAILED_STARTS:
+                raise StartRefused(f"the {name} does not start")
+            self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))
             await asyncio.sleep(pause_s)
 
     async def prepare(self) -> None:
@@ -195,16 +205,3 @@ class SupervisedChild:
         if child.exit_code is None:
             self._print_line(f"killing the {self._spec.name}: {reason}")
             child.kill()
-
-    def _report(self, code: int, pause_s: float) -> None:
-        name, short = self._spec.name, self._backoff.short_in_a_row
-        self._print_line(f"the {name} ended with code {code}; its output is in {self._spec.log}")
-        is_refusal = code == os.EX_CONFIG
-        if short > 1 or is_refusal:
-            for line in tail_log(self._spec.log):
-                self._print_line(f"  {line}")
-        if is_refusal:
-            raise SettingsRefused(f"the {name} refuses its settings")
-        if not self.was_ready and short >= MAX_FAILED_STARTS:
-            raise StartRefused(f"the {name} does not start")
-        self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

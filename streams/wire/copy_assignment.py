@@ -32,7 +32,14 @@ def assign_partitions(members: Mapping[str, Member], partitions: int, copies: in
         free -= member.actives
         member.copies = (member.copies & set(range(partitions))) - member.actives
         member.due = set()
-    _assign_orphans(ordered, partitions)
+    served = set[int]().union(*(member.actives for member in ordered))
+    for partition in sorted(set(range(partitions)) - served):
+
+        def suits(member: Member, partition: int = partition) -> tuple[bool, bool, int]:
+            is_kept = partition in member.copies
+            return not (is_kept and partition in member.ready), not is_kept, len(member.actives)
+
+        _activate(min(ordered, key=suits), partition)
     # Balance the served partitions, as far as complete copies allow.
     while (move := _next_move(ordered)) is not None:
         source, target, partition = move
@@ -40,18 +47,15 @@ def assign_partitions(members: Mapping[str, Member], partitions: int, copies: in
         # The partitions that it served count as copies.
         source.copies.add(partition)
         _activate(target, partition)
-    _assign_copies(ordered, partitions, copies)
-
-
-def _assign_orphans(members: list[Member], partitions: int) -> None:
-    served = set[int]().union(*(member.actives for member in members))
-    for partition in sorted(set(range(partitions)) - served):
-
-        def suits(member: Member, partition: int = partition) -> tuple[bool, bool, int]:
-            is_kept = partition in member.copies
-            return not (is_kept and partition in member.ready), not is_kept, len(member.actives)
-
-        _activate(min(members, key=suits), partition)
+    _assign_due(ordered, partitions)
+    for partition in range(partitions):
+        keepers = [member for member in ordered if partition in member.copies]
+        keepers.sort(key=lambda member: (partition not in member.due, partition not in member.ready))
+        for member in keepers[max(copies, sum(partition in keeper.due for keeper in keepers)) :]:
+            member.copies.remove(partition)
+        others = [member for member in ordered if partition not in member.actives | member.copies]
+        for member in sorted(others, key=lambda member: len(member.copies))[: max(0, copies - len(keepers))]:
+            member.copies.add(partition)
 
 
 def _next_move(members: list[Member]) -> tuple[Member, Member, int] | None:
@@ -61,18 +65,6 @@ def _next_move(members: list[Member]) -> tuple[Member, Member, int] | None:
             if found and len(source.actives) - len(target.actives) > 1:
                 return source, target, min(found)
     return None
-
-
-def _assign_copies(members: list[Member], partitions: int, copies: int) -> None:
-    _assign_due(members, partitions)
-    for partition in range(partitions):
-        keepers = [member for member in members if partition in member.copies]
-        keepers.sort(key=lambda member: (partition not in member.due, partition not in member.ready))
-        for member in keepers[max(copies, sum(partition in keeper.due for keeper in keepers)) :]:
-            member.copies.remove(partition)
-        others = [member for member in members if partition not in member.actives | member.copies]
-        for member in sorted(others, key=lambda member: len(member.copies))[: max(0, copies - len(keepers))]:
-            member.copies.add(partition)
 
 
 def _assign_due(members: list[Member], partitions: int) -> None:

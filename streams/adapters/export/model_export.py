@@ -26,7 +26,6 @@ from streams.adapters.exported_models import (
     MANIFEST_FILE,
     MINILM,
     MODEL_FILE,
-    ExportedModel,
     Precision,
     exported_model,
     is_complete,
@@ -98,7 +97,17 @@ def export_model(name: str, target: Path, precision: Precision, progress: Callab
     with _lock(target, progress):
         if not is_complete(name, target, precision):
             # Move the folder to its name in one step, once its bytes are on the disk.
-            partial = _prepare(model, target, precision, progress)
+            # Write everything into a folder beside `target`, after removing what a killed process left there.
+            partial = target.parent / f".{target.name}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            progress(f"exporting {model.name} to ONNX")
+            WRITERS[model.name](partial)
+            if precision == "int8":
+                progress("quantising it to int8")
+                _quantise(partial / MODEL_FILE)
+            (partial / MANIFEST_FILE).write_text(model.manifest(precision))
+            write_sizes(partial)
             for path in (*partial.iterdir(), partial):
                 fsync_path(path)
             if target.exists():  # Of another precision or format, or damaged: it has to go before the rename.
@@ -119,21 +128,6 @@ def _lock(target: Path, progress: Callable[[str], None]) -> Iterator[None]:
             progress("waiting for another process that exports the same model")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _prepare(model: ExportedModel, target: Path, precision: Precision, progress: Callable[[str], None]) -> Path:
-    """Write everything into a folder beside `target`, after removing what a killed process left there."""
-    partial = target.parent / f".{target.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    progress(f"exporting {model.name} to ONNX")
-    WRITERS[model.name](partial)
-    if precision == "int8":
-        progress("quantising it to int8")
-        _quantise(partial / MODEL_FILE)
-    (partial / MANIFEST_FILE).write_text(model.manifest(precision))
-    write_sizes(partial)
-    return partial
 
 
 def _quantise(file: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas.state.files import FileText, ReadFailed, ReadFailure
+from schemas.state.files import ReadFailed, ReadFailure
 from streams.adapters.files.confinement import confine, limit_cpu
 from streams.adapters.files.frames import FAILED, PICTURE, PROGRESS, TEXT, encode_frame, encode_piece
 from streams.adapters.files.reading import read_file
@@ -81,22 +81,17 @@ def _read(request: dict[str, Any], file: BinaryIO, output: BinaryIO) -> tuple[by
         _write(output, encode_piece(piece))
 
     text = TextBuilder(request["characters"], request["roles"], note_progress, send)
-    return TEXT, _encoded(read_file(file, request["media_type"], request["name"], text)), b""
+    read = read_file(file, request["media_type"], request["name"], text)
+    segments = [astuple(segment) for segment in read.segments]
+    return (
+        TEXT,
+        {"text": read.text, "reader": read.reader, "segments": segments, "pages": read.pages, "seconds": read.seconds},
+        b"",
+    )
 
 
 def _failed(code: ReadFailure, error: str, **more: str) -> tuple[bytes, dict[str, Any], bytes]:
     return FAILED, {"code": code, "error": error, **more}, b""
-
-
-def _encoded(read: FileText) -> dict[str, Any]:
-    segments = [astuple(segment) for segment in read.segments]
-    return {
-        "text": read.text,
-        "reader": read.reader,
-        "segments": segments,
-        "pages": read.pages,
-        "seconds": read.seconds,
-    }
 
 
 def _write(output: BinaryIO, frame: bytes) -> None:

@@ -59,7 +59,19 @@ def confine(memory_bytes: int) -> None:
             resource.setrlimit(limit, (most, most))
     sys.addaudithook(_refuse)
     if sys.platform == "linux":
-        _confine_by_kernel()
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        handled = struct.pack("<Q", LANDLOCK_CHANGES)
+        # Without a rule, none of what it handles is allowed anywhere. A kernel without Landlock refuses the call.
+        if (ruleset := libc.syscall(LANDLOCK_CREATE_RULESET, handled, len(handled), 0)) >= 0:
+            libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)
+            os.close(ruleset)
+        if platform.machine() in REFUSED_SYSCALLS:
+            program = _syscall_filter(*REFUSED_SYSCALLS[platform.machine()])
+            code = ctypes.create_string_buffer(program)
+            described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+            libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0)
 
 
 def limit_cpu(seconds: float) -> None:
@@ -72,22 +84,6 @@ def limit_cpu(seconds: float) -> None:
 def _refuse(event: str, _: Any) -> None:
     if event.startswith(REFUSED_EVENTS):
         raise PermissionError(f"a process that reads files may not do this: {event}")
-
-
-def _confine_by_kernel() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    handled = struct.pack("<Q", LANDLOCK_CHANGES)
-    # Without a rule, none of what it handles is allowed anywhere. A kernel without Landlock refuses the call.
-    if (ruleset := libc.syscall(LANDLOCK_CREATE_RULESET, handled, len(handled), 0)) >= 0:
-        libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)
-        os.close(ruleset)
-    if platform.machine() in REFUSED_SYSCALLS:
-        program = _syscall_filter(*REFUSED_SYSCALLS[platform.machine()])
-        code = ctypes.create_string_buffer(program)
-        described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
-        libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0)
 
 
 def _syscall_filter(machine: int, clone: int, refused: tuple[int, ...]) -> bytes:

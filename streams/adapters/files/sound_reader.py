@@ -59,7 +59,7 @@ def _send_pieces(sound: Any, text: TextBuilder) -> None:
     kept = np.zeros(0, np.float32)
     start = 0
     try:
-        while len(block := _mono(sound.read(length - len(kept), dtype="float32", always_2d=True))) or len(kept):
+        while len(block := sound.read(length - len(kept), dtype="float32", always_2d=True).mean(axis=1)) or len(kept):
             heard = np.concatenate((kept, block))
             cut = len(heard) if len(heard) < length else _quiet_moment(heard, rate)
             piece = io.BytesIO()
@@ -71,10 +71,6 @@ def _send_pieces(sound: Any, text: TextBuilder) -> None:
                 raise ReadFailed("too_large", f"The sound is longer than {MAX_SOUND_S // 3600} hours.")
     except soundfile.SoundFileError as problem:
         raise ReadFailed("unreadable", "The sound is broken.") from problem
-
-
-def _mono(block: Any) -> Any:
-    return block.mean(axis=1)
 
 
 def _quiet_moment(heard: Any, rate: int) -> int:

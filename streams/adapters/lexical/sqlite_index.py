@@ -90,25 +90,22 @@ class LexicalReader:
                 return MemoryColumns()
             columns = self._cache.get(key)
             if columns is None:
-                columns = self._read_columns(key, boundary)
+                stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (key,))
+                traits = {trait: Trait.loads(value) for trait, value in stored}
+                rows = self._execute(
+                    "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
+                    " language, marks, held, keys, accepted_ms, superseded_ms FROM memories WHERE row >= ? AND row < ?",
+                    (key << NUMBER_BITS, key << NUMBER_BITS, (key + 1) << NUMBER_BITS),
+                )
+                names = turn_index_names(boundary_of(boundary))
+                columns = MemoryColumns(
+                    list(map(MemoryRow._make, rows)),
+                    traits,
+                    self._cache.history(key),
+                    turns=lambda: [self.memory_columns(turns) for turns in names],
+                )
                 self._cache.put(key, columns)
             return columns
-
-    def _read_columns(self, boundary: int, name: str) -> MemoryColumns:
-        stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
-        traits = {key: Trait.loads(value) for key, value in stored}
-        rows = self._execute(
-            "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
-            " language, marks, held, keys, accepted_ms, superseded_ms FROM memories WHERE row >= ? AND row < ?",
-            (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
-        )
-        names = turn_index_names(boundary_of(name))
-        return MemoryColumns(
-            list(map(MemoryRow._make, rows)),
-            traits,
-            self._cache.history(boundary),
-            turns=lambda: [self.memory_columns(turns) for turns in names],
-        )
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """Return the postings of each term, with those of the words that it matches (see the port)."""

@@ -64,7 +64,24 @@ class PartitionWriter:
             old = self._stored_in(boundary, memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
             analyzed = self._write_terms(document, boundary, row, old)
-            columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
+            memory = document.memory
+            columns = MemoryRow(
+                number=row & NUMBER_MASK,
+                memory_id=memory.memory_id,
+                trait=self._join_trait(boundary, trait, old),
+                occurred_ms=memory.occurred_ms,
+                source=memory.source,
+                length=analyzed.length,
+                importance=document.importance(analyzed.length),
+                superseded=document.is_superseded,
+                space=memory.embedding.space,
+                language=analyzed.language,
+                labels=analyzed.marks,
+                held=" ".join(memory.embedding.searchable_beside),
+                keys=keys_of(memory),
+                accepted_ms=milliseconds_of(memory.accepted_at),
+                superseded_ms=milliseconds_of(memory.superseded_at) if memory.superseded_at else 0,
+            )
             statuses = (memory.embedding.status, document.awaits_understanding)
             # In the order of the statement: from the id to the spaces, the statuses, keys and times, the analysed text.
             self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, *columns[12:], *analyzed[1:]))
@@ -155,24 +172,3 @@ class PartitionWriter:
             self._keys.clear()
         if deleted and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
-
-
-def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: AnalyzedText) -> MemoryRow:
-    memory = document.memory
-    return MemoryRow(
-        number=row & NUMBER_MASK,
-        memory_id=memory.memory_id,
-        trait=trait,
-        occurred_ms=memory.occurred_ms,
-        source=memory.source,
-        length=analyzed.length,
-        importance=document.importance(analyzed.length),
-        superseded=document.is_superseded,
-        space=memory.embedding.space,
-        language=analyzed.language,
-        labels=analyzed.marks,
-        held=" ".join(memory.embedding.searchable_beside),
-        keys=keys_of(memory),
-        accepted_ms=milliseconds_of(memory.accepted_at),
-        superseded_ms=milliseconds_of(memory.superseded_at) if memory.superseded_at else 0,
-    )

@@ -107,32 +107,29 @@ class ArchiveTurns:
         kept = await self._history.first_since(partition, milliseconds_of(self._clock.now() - self._kept))
         end = handled if kept is None else min(handled, kept)
         if end > archived:
-            count = await self._archive(partition, archived, end)
+            offset = archived
+            count = 0
+            while offset < end:
+                # Archive some turns, and wait until they are written.
+                records, following = await self._history.read(partition, offset)
+                writes: list[Awaitable[object]] = []
+                for number, record in enumerate(records):
+                    if record.offset < end and (out := self._archived.of(record)) is not None:
+                        writes.append(await self._publisher.send(out))
+                    if number % YIELD_EVERY == 0:
+                        await asyncio.sleep(0)
+                await await_all(writes)
+                written, offset = (len(writes), min(following, end))
+                count += written
+                # When its turns are written, never before: what this names is deleted from the log.
+                await (await self._publisher.send(archived_position(self._topic, partition, offset)))
+                self._meters.turns_archived(written)
+                await asyncio.sleep(self._pause_s)
             log.info("old turns archived", partition=partition, before=end, archived=count)
             archived = end
         if archived > begin:
             await self._history.delete_before(partition, archived)
             log.info("archived turns deleted from the log", partition=partition, before=archived)
-
-    async def _archive(self, partition: int, offset: int, end: int) -> int:
-        count = 0
-        while offset < end:
-            # Archive some turns, and wait until they are written.
-            records, following = await self._history.read(partition, offset)
-            writes: list[Awaitable[object]] = []
-            for number, record in enumerate(records):
-                if record.offset < end and (out := self._archived.of(record)) is not None:
-                    writes.append(await self._publisher.send(out))
-                if number % YIELD_EVERY == 0:
-                    await asyncio.sleep(0)
-            await await_all(writes)
-            written, offset = (len(writes), min(following, end))
-            count += written
-            # When its turns are written, never before: what this names is deleted from the log.
-            await (await self._publisher.send(archived_position(self._topic, partition, offset)))
-            self._meters.turns_archived(written)
-            await asyncio.sleep(self._pause_s)
-        return count
 
 
 # Erases texts that nothing refers to any more from the files of worker and broker, within a time.
@@ -202,9 +199,6 @@ class EraseTexts:
         for changelog in self._changelogs:
             # A deletion of a row that does not exist: Kafka compacts what is before it.
             self._commit.write(partition, changelog, FILLER_KEY.encode(), None)
-        await self._truncate_words(partition)
-
-    async def _truncate_words(self, partition: int) -> None:
         for _ in range(TRUNCATE_TRIES - 1):
             try:
                 await self._commit.commit([partition])

@@ -67,7 +67,11 @@ class BoundaryPages:
             sent = []
             for summary, value in found:
                 # Just before it is sent: while the thread counted, the user may have been forgotten.
-                if self._is_current(summary, partition, forgets) and is_wanted(summary.boundary, value):
+                if (
+                    self._ctx.is_assigned(partition)
+                    and self._ctx.boundaries.may_follow_tombstone(summary.boundary, forgets, summary.memories)
+                    and is_wanted(summary.boundary, value)
+                ):
                     out = Outgoing(self._ctx.topics.boundaries, summary.boundary.encode(), value)
                     sent.append(await self._ctx.publisher.send(out))
             await await_all(sent)
@@ -77,12 +81,6 @@ class BoundaryPages:
         fields = self._ctx.scope_model.boundary_fields
         summaries = [summarise_boundary(name, counts[name], modes, fields) for name, modes in declared.items()]
         return [(summary, summary.model_dump_json(by_alias=True).encode()) for summary in summaries]
-
-    def _is_current(self, counted: Boundary, partition: int, forgets: int) -> bool:
-        """False if a count is of before the user was forgotten, of nothing since, or of a partition that has left."""
-        return self._ctx.is_assigned(partition) and self._ctx.boundaries.may_follow_tombstone(
-            counted.boundary, forgets, counted.memories
-        )
 
 
 log = structlog.get_logger()
@@ -184,29 +182,26 @@ class PublishBoundaries:
     async def compare(self, partition: int) -> None:
         """Publish every boundary of a partition of which the topic tells nothing, or something else."""
         async with self._comparing:
-            await self._compare_told(partition)
+            since = self._since[partition] = set()
 
-    async def _compare_told(self, partition: int) -> None:
-        since = self._since[partition] = set()
+            def read() -> Awaitable[dict[str, int]]:
+                return self._topic.told(partition)
 
-        def read() -> Awaitable[dict[str, int]]:
-            return self._topic.told(partition)
+            def differs(boundary: str, value: bytes) -> bool:
+                changed = boundary in since or self._ctx.boundaries.is_due(partition, boundary)
+                return told.pop(boundary, None) != hash(value) and not changed
 
-        def differs(boundary: str, value: bytes) -> bool:
-            changed = boundary in since or self._ctx.boundaries.is_due(partition, boundary)
-            return told.pop(boundary, None) != hash(value) and not changed
-
-        try:
-            told = await until_available(read, "kafka", self._ctx.meters)
-            last = -1
-            while page := await asyncio.to_thread(self._counts.names, partition, last, PAGE_SIZE):
-                last = page[-1][0]
-                await self._pages.publish(partition, sorted(boundaries_of(name for _, name in page)), differs)
-            # What is left had memories once, and has none any more.
-            for names in batches(list(told), PAGE_SIZE):
-                await self._pages.publish(partition, names, differs)
-        finally:
-            del self._since[partition]
+            try:
+                told = await until_available(read, "kafka", self._ctx.meters)
+                last = -1
+                while page := await asyncio.to_thread(self._counts.names, partition, last, PAGE_SIZE):
+                    last = page[-1][0]
+                    await self._pages.publish(partition, sorted(boundaries_of(name for _, name in page)), differs)
+                # What is left had memories once, and has none any more.
+                for names in batches(list(told), PAGE_SIZE):
+                    await self._pages.publish(partition, names, differs)
+            finally:
+                del self._since[partition]
 
     def _take(self, partition: int) -> set[str]:
         """Return what has changed, as far as it is committed."""

@@ -199,7 +199,13 @@ class Reembedding:
     async def reconcile(self, partition: int) -> int:
         """Request every missing or outdated vector of a partition; return their number."""
         if not self._embed.keeps_vectors:
-            return await self._report_unkept(partition)
+            # Report that vectors are not kept of the memories whose records have one, or wait for one.
+            reported = 0
+            for ids in batches(self._words.with_status(partition, ELIGIBLE_STATUSES), REEMBEDDING_PAGE_SIZE):
+                memories = self._records(partition, ids)
+                await self._publish([unkept_event(memory, self._ctx.clock.now()) for memory in memories], memories)
+                reported += len(memories)
+            return reported
         requested = 0
         for ids in batches(self._words.with_status(partition, ("not_applicable",)), REEMBEDDING_PAGE_SIZE):
             # The deployment has kept no vectors since.
@@ -219,15 +225,6 @@ class Reembedding:
             lost = self._lost(partition, suspect, outdated)
             requested += await RestoreVectors(self._embed, partition, self._ctx).run(lost)
         return requested + sum(outdated)
-
-    async def _report_unkept(self, partition: int) -> int:
-        """Report that vectors are not kept of the memories whose records have one, or wait for one."""
-        reported = 0
-        for ids in batches(self._words.with_status(partition, ELIGIBLE_STATUSES), REEMBEDDING_PAGE_SIZE):
-            memories = self._records(partition, ids)
-            await self._publish([unkept_event(memory, self._ctx.clock.now()) for memory in memories], memories)
-            reported += len(memories)
-        return reported
 
     async def _lost(self, partition: int, suspect: set[VectorLocation], requested: list[int]) -> AsyncIterator[Memory]:
         """Yield the memories whose vector is to be made again as it was; request all others, and note their number."""

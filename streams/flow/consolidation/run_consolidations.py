@@ -127,8 +127,18 @@ class RunConsolidations:
         refresh, active = self._refreshes.at(record.partition), consolidate.pipelines
         modes = consolidate.modes(trigger)
         async with self._locks.setdefault(trigger.scope.boundary, asyncio.Lock()):
-            run, writes = self._begin_run(trigger, record)
-            await await_all(writes)
+            runs, partition = self._ctx.consolidations, record.partition
+            scope, name = trigger.scope.model_dump(), f"{partition}-{record.offset}"
+            before, at = runs.get(partition, scope), moment_of(record.timestamp_ms)
+            stored = before.find(name)
+            # A recreated topic starts at offset 0 again.
+            if stored is None or stored.at != at:
+                until = self._ctx.progress.next_offset(partition, trigger.scope.boundary) or 0
+                stored = StoredRun(run=name, until=until, at=at)
+                others = tuple(past_run for past_run in before.runs if past_run.run != name)
+                runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))
+            run = ConsolidationRun(name, trigger, partition, stored.until, stored.at, stored.has_ended)
+            await await_all(runs.pending_writes())
             job = Job(
                 scope=trigger.scope,
                 job_id=f"consolidate-{run.run}",
@@ -198,23 +208,6 @@ class RunConsolidations:
         progress.diff += by_model or []
         progress.adjusted = since if by_model is None else run.until
         await await_all(self._ctx.stores.intentions.pending_writes())
-
-    def _begin_run(
-        self, trigger: ConsolidationTrigger, record: Record
-    ) -> tuple[ConsolidationRun, list[Awaitable[None]]]:
-        """Return the run of a trigger, stored when it begins first, and the writes to await."""
-        runs, partition = self._ctx.consolidations, record.partition
-        scope, name = trigger.scope.model_dump(), f"{partition}-{record.offset}"
-        before, at = runs.get(partition, scope), moment_of(record.timestamp_ms)
-        stored = before.find(name)
-        # A recreated topic starts at offset 0 again.
-        if stored is None or stored.at != at:
-            until = self._ctx.progress.next_offset(partition, trigger.scope.boundary) or 0
-            stored = StoredRun(run=name, until=until, at=at)
-            others = tuple(past_run for past_run in before.runs if past_run.run != name)
-            runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))
-        run = ConsolidationRun(name, trigger, partition, stored.until, stored.at, stored.has_ended)
-        return run, runs.pending_writes()
 
     def _end_run(self, progress: RunProgress) -> list[Awaitable[None]]:
         """Store that the run has ended, and the digests of remaining turns: the next run skips unchanged modes."""

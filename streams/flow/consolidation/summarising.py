@@ -39,7 +39,13 @@ class ModeDistillation:
         loop = asyncio.get_running_loop()
         wait_until = loop.time() + MAX_VECTOR_WAIT_S
         while True:
-            sources, waiting = await self._read()
+            sources: list[Source] = []
+            waiting = 0
+            for page in batches(self._consolidate.turns(self._run, self._mode), TURN_PAGE_SIZE):
+                read = self._consolidate.read_turns(self._run, self._space, page)
+                sources += read.sources
+                waiting += read.waiting
+                await asyncio.sleep(0)
             if not waiting or loop.time() > wait_until or not self._progress.is_assigned():
                 self._progress.count(self._mode, waiting=waiting)
                 return {"turns": sources}
@@ -76,16 +82,6 @@ class ModeDistillation:
     async def _digest(self, sources: Sequence[Source]) -> str:
         """Digest off the event loop, too: many turns take longer than a question may wait."""
         return await asyncio.to_thread(self._consolidate.limits.digest, sources, self._space.fingerprint.digest)
-
-    async def _read(self) -> tuple[list[Source], int]:
-        sources: list[Source] = []
-        waiting = 0
-        for page in batches(self._consolidate.turns(self._run, self._mode), TURN_PAGE_SIZE):
-            read = self._consolidate.read_turns(self._run, self._space, page)
-            sources += read.sources
-            waiting += read.waiting
-            await asyncio.sleep(0)
-        return sources, waiting
 
     async def _vectors(self, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
         embedded: list[Source] = []

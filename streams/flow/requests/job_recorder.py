@@ -72,28 +72,24 @@ class JobRecorder:
 def requested_job(command: Command, record: Record) -> StoredJob | None:
     """Return the job that a command starts, or reports about; None for other commands. Raises Rejected."""
     if command.command == REPORT_IMPORT.name:
-        return _reported_import(command, record)
+        report = parse_arguments(ReportImport, command)
+        job = _stored(report.job_id, command.scope, record, covers_all=report.all_projects)
+        answer = None
+        if report.result is not None:
+            answer = SuccessReply(report.result).encode()
+        elif report.error is not None:
+            error = report.error
+            # What a client reports is a code of the contract, or one of HTTP alone.
+            answer = encode_error(Rejected(error.code, error.message, error.field))  # type: ignore[arg-type]
+        counts = report.model_dump(include={"read", "stored", "duplicate", "refused"})
+        reported = job.model_copy(update={"progress": counts})
+        return reported if answer is None else reported.answered(answer)
     if command.command not in JOB_KINDS:
         return None
     covers_all = command.arguments.get("all_projects") is True
     return _stored(
         f"{command.command}-{record.partition}-{record.offset}", command.scope, record, covers_all=covers_all
     )
-
-
-def _reported_import(command: Command, record: Record) -> StoredJob:
-    report = parse_arguments(ReportImport, command)
-    job = _stored(report.job_id, command.scope, record, covers_all=report.all_projects)
-    answer = None
-    if report.result is not None:
-        answer = SuccessReply(report.result).encode()
-    elif report.error is not None:
-        error = report.error
-        # What a client reports is a code of the contract, or one of HTTP alone.
-        answer = encode_error(Rejected(error.code, error.message, error.field))  # type: ignore[arg-type]
-    counts = report.model_dump(include={"read", "stored", "duplicate", "refused"})
-    reported = job.model_copy(update={"progress": counts})
-    return reported if answer is None else reported.answered(answer)
 
 
 def running_job(job: Job, record: Record) -> StoredJob:

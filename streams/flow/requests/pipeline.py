@@ -148,32 +148,29 @@ class RequestPipeline:
             return no_writes()
         run = NO_RUN if self._runs is None else self._runs.begin(record)
         with run.timer:
-            return await self._begin(record, run)
-
-    async def _begin(self, record: Record, run: RunNotes) -> Awaitable[object]:
-        address = None
-        try:
-            address = self._admission.reply_address(record)
-            options = self._admission.reply_options(record, address)
-            address = options.address
-            if self._admission.is_expired(options):
-                self._meters.expired(record.topic)
-                if not self._channel.outlives_deadline:
-                    run.failed("expired")
-                    return no_writes()
-                address, options = None, ReplyOptions()
-            with run.receiving():
-                message = await self._admission.message(record)
-                if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
-                    self._meters.moved(record.topic)
-                    return await self._replies.publisher.send(relocated)
-                run.note_message(message)
-                message = await self._authorised(message, record)
-            if self._channel.is_concurrent(message):
-                return self._run_to_end(message, record, options, run)
-            return await self._handle(message, record, options, run)
-        except Rejected as error:
-            return await self._refuse(record, address, error, run)
+            address = None
+            try:
+                address = self._admission.reply_address(record)
+                options = self._admission.reply_options(record, address)
+                address = options.address
+                if self._admission.is_expired(options):
+                    self._meters.expired(record.topic)
+                    if not self._channel.outlives_deadline:
+                        run.failed("expired")
+                        return no_writes()
+                    address, options = None, ReplyOptions()
+                with run.receiving():
+                    message = await self._admission.message(record)
+                    if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
+                        self._meters.moved(record.topic)
+                        return await self._replies.publisher.send(relocated)
+                    run.note_message(message)
+                    message = await self._authorised(message, record)
+                if self._channel.is_concurrent(message):
+                    return self._run_to_end(message, record, options, run)
+                return await self._handle(message, record, options, run)
+            except Rejected as error:
+                return await self._refuse(record, address, error, run)
 
     async def _authorised(self, message: Any, record: Record) -> Any:
         """Return the message as its sender may have it; a turn waits for an authorizer that can't answer."""

@@ -3,7 +3,7 @@
 Guaranteed: no text of a memory; none of a question, unless it is asked for; bounded, whatever a request has.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
@@ -12,7 +12,7 @@ from modestream_client.contexts import AnswerResult, AssembleResult
 from modestream_client.runs import Pipeline, Run, RunModelCall, RunPart, RunRequest, RunRevision, RunStep
 from pydantic import ValidationError
 
-from agents.ports.clock import ModelCall, RunTimer
+from agents.ports.clock import RunTimer
 from agents.ports.commands import RunPage
 from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
@@ -70,7 +70,19 @@ def times_of(timer: RunTimer, now: datetime) -> dict[str, Any]:
         "at": now - timedelta(seconds=took_s),
         "ms": _ms(took_s),
         "steps": tuple(sorted(steps, key=lambda run_step: run_step.at_ms)),
-        "models": _model_calls(timer.models, timer.began),
+        "models": tuple(
+            RunModelCall(
+                step=call.step,
+                at_ms=_ms(call.began - timer.began),
+                ms=_ms(call.ended - call.began),
+                profile=call.profile,
+                tokens_in=call.tokens_in,
+                tokens_out=call.tokens_out,
+                cost_usd=call.cost_usd,
+                failure=call.failure,
+            )
+            for call in timer.models
+        ),
         "omitted": timer.omitted,
     }
 
@@ -97,26 +109,10 @@ def request_of(record: Record) -> RunRequest:
     )
 
 
-def key_of_unread(record: Record, boundary: str) -> bytes | None:
+def key_of_unreadable(record: Record, boundary: str) -> bytes | None:
     """Return the key of a refused record's run: the boundary that it names, else its own key."""
     named = boundary.encode() or record.key
     return named if named and len(named) <= MAX_KEY_BYTES else None
-
-
-def _model_calls(calls: Sequence[ModelCall], began: float) -> tuple[RunModelCall, ...]:
-    return tuple(
-        RunModelCall(
-            step=call.step,
-            at_ms=_ms(call.began - began),
-            ms=_ms(call.ended - call.began),
-            profile=call.profile,
-            tokens_in=call.tokens_in,
-            tokens_out=call.tokens_out,
-            cost_usd=call.cost_usd,
-            failure=call.failure,
-        )
-        for call in calls
-    )
 
 
 def _ms(seconds: float) -> float:

@@ -25,7 +25,7 @@ from schemas.state.memories import Memory
 from streams.flow.publisher import Publisher
 from streams.flow.runs.record import (
     has_failed_model,
-    key_of_unread,
+    key_of_unreadable,
     part_and_kind,
     request_of,
     revision_of,
@@ -213,7 +213,9 @@ class RunRecorder:
                 **times_of(run.timer, self.clock.now()),
             )
             key = (
-                key_of_unread(record, self._boundary_of(record)) if message is None else message.scope.boundary.encode()
+                key_of_unreadable(record, self._boundary_of(record))
+                if message is None
+                else message.scope.boundary.encode()
             )
             self.publish(made, key, record.partition)
         except Exception:

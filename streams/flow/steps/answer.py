@@ -225,19 +225,14 @@ class OwnWrites:
         if self.progress.is_applied(partition, read_after, boundary):
             return ()
         with self.foreground.waiting_for_backlog():
-            return await self._wait(read_after, partition, boundary, options)
-
-    async def _wait(
-        self, read_after: int, partition: int, boundary: str, options: ReplyOptions
-    ) -> tuple[ReplyWarning, ...]:
-        within = min(MAX_READ_AFTER_WAIT_S, self.time_left(options))
-        soon = min(within, LIKELY_APPLIED_S)
-        if await self.progress.reached(partition, read_after, soon, boundary):
-            return ()
-        late = (ReplyWarning(NOT_CAUGHT_UP, f"offset {read_after} of partition {partition} is not applied yet"),)
-        if await self._is_beyond(partition, read_after, within - soon):
-            return late
-        return () if await self.progress.reached(partition, read_after, within - soon, boundary) else late
+            within = min(MAX_READ_AFTER_WAIT_S, self.time_left(options))
+            soon = min(within, LIKELY_APPLIED_S)
+            if await self.progress.reached(partition, read_after, soon, boundary):
+                return ()
+            late = (ReplyWarning(NOT_CAUGHT_UP, f"offset {read_after} of partition {partition} is not applied yet"),)
+            if await self._is_beyond(partition, read_after, within - soon):
+                return late
+            return () if await self.progress.reached(partition, read_after, within - soon, boundary) else late
 
     def time_left(self, options: ReplyOptions) -> float:
         """Return the seconds until an answer must be made; infinite without a deadline."""
@@ -348,22 +343,6 @@ class AnswerQuery:
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions
     ) -> SuccessReply:
         """Decide the query, search by it, and have models and custom steps order what is found for it."""
-        search = self._searcher(record, options)
-        warnings: tuple[ReplyWarning, ...] = ()
-        if agents.retrieve.changes_query:
-            received = await search(agents.retrieve.receive, request)
-            # The search warns of writes that were not awaited in time.
-            warnings = tuple(warning for warning in received.warnings if warning.code != NOT_CAUGHT_UP)
-            assert isinstance(received.result, RetrieveRequest)
-            request = received.result
-        time_left = partial(self._own_writes.time_left, options)
-        reply = await Question(agents, request, search, self._model_turns, time_left).answer()
-        assert isinstance(reply.result, RetrieveResult)
-        self._meters.usage.retrieved(request.scope.boundary, reply.result.strategy)
-        return SuccessReply(reply.result, (*warnings, *reply.warnings)) if warnings else reply
-
-    def _searcher(self, record: Record, options: ReplyOptions) -> Search:
-        """Return a search function; only its first call waits for the caller's own writes."""
         late: tuple[ReplyWarning, ...] | None = None
 
         async def search(answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest) -> SuccessReply:
@@ -379,7 +358,18 @@ class AnswerQuery:
             late = tuple(warning for warning in reply.warnings if warning.code == NOT_CAUGHT_UP)
             return reply
 
-        return search
+        warnings: tuple[ReplyWarning, ...] = ()
+        if agents.retrieve.changes_query:
+            received = await search(agents.retrieve.receive, request)
+            # The search warns of writes that were not awaited in time.
+            warnings = tuple(warning for warning in received.warnings if warning.code != NOT_CAUGHT_UP)
+            assert isinstance(received.result, RetrieveRequest)
+            request = received.result
+        time_left = partial(self._own_writes.time_left, options)
+        reply = await Question(agents, request, search, self._model_turns, time_left).answer()
+        assert isinstance(reply.result, RetrieveResult)
+        self._meters.usage.retrieved(request.scope.boundary, reply.result.strategy)
+        return SuccessReply(reply.result, (*warnings, *reply.warnings)) if warnings else reply
 
     async def _reply(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions

@@ -298,7 +298,10 @@ class JobRun:
         ids = self._maintain.affected_ids(self._job)
         self._tally.total = len(ids)
         for page in batches(ids, JOB_PAGE_SIZE):
-            for inspected in await self._inspect(page):
+            inspect = partial(self._maintain.inspect, self._job, page)
+            found = await until_available(inspect, "vector index", self._ctx.meters)
+            self._tally.skipped += len(page) - len(found)
+            for inspected in found:
                 await self._begin(inspected)
             await self._settle(MAX_AWAITED_VECTORS)
             if not self._is_assigned():
@@ -307,14 +310,6 @@ class JobRun:
         if self._job.kind == "reconcile":
             await self._remove_orphans()
         return self._is_assigned()
-
-    async def _inspect(self, page: Sequence[str]) -> list[InspectedMemory]:
-        def inspect() -> Awaitable[list[InspectedMemory]]:
-            return self._maintain.inspect(self._job, page)
-
-        found = await until_available(inspect, "vector index", self._ctx.meters)
-        self._tally.skipped += len(page) - len(found)
-        return found
 
     async def _begin(self, inspected: InspectedMemory) -> None:
         match inspected.due:

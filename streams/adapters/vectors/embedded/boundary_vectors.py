@@ -58,20 +58,6 @@ class RowTable:
         """True if more than half of the rows are dead."""
         return len(self.ids) > 2 * len(self.rows) + MAX_DEAD_ROWS
 
-    def _add_rows(self, memory_ids: Sequence[str], kinds: Sequence[FilterFields], times: Sequence[int]) -> slice:
-        """Add or replace memories, each once; return their new rows."""
-        for memory_id in memory_ids:
-            self.remove(memory_id)
-        first, last = len(self.ids), len(self.ids) + len(memory_ids)
-        self._live, self._kind = with_capacity(self._live, last), with_capacity(self._kind, last)
-        self._times = with_capacity(self._times, last)
-        self.rows.update(zip(memory_ids, range(first, last), strict=True))
-        self.ids += memory_ids
-        self._live[first:last] = True
-        self._kind[first:last] = [self._kinds.setdefault(kind, len(self._kinds)) for kind in kinds]
-        self._times[first:last] = times
-        return slice(first, last)
-
     def remove(self, memory_id: str) -> None:
         """Remove a memory; unknown ids are ignored."""
         row = self.rows.pop(memory_id, None)
@@ -153,7 +139,17 @@ class TokenRows(RowTable):
     ) -> slice:
         """Add or replace rows, at least one, each once; return their new numbers."""
         tokens, passages = zip(*texts, strict=True)
-        new = self._add_rows(memory_ids, kinds, times)
+        for memory_id in memory_ids:
+            self.remove(memory_id)
+        first, last = len(self.ids), len(self.ids) + len(memory_ids)
+        self._live, self._kind = with_capacity(self._live, last), with_capacity(self._kind, last)
+        self._times = with_capacity(self._times, last)
+        self.rows.update(zip(memory_ids, range(first, last), strict=True))
+        self.ids += memory_ids
+        self._live[first:last] = True
+        self._kind[first:last] = [self._kinds.setdefault(kind, len(self._kinds)) for kind in kinds]
+        self._times[first:last] = times
+        new = slice(first, last)
         self._texts.put(new, tokens, passages)
         return new
 

@@ -192,24 +192,19 @@ class EdgeIndex:
             asked = list(dict.fromkeys(memory_ids)) if has_repetitions else memory_ids
         scored, unpacked = await score_rows(self._tokens, space, question, where, asked)
         if unpacked and rows is not None:
-            others = await self._maxsim_of_engine(space, rows, where, len(unpacked), unpacked)
+            query = Query.Nearest(rows.tolist(), using=TOKENS)
+
+            async def fetch(count: int) -> list[Scored]:
+                hits = await self._query(space, query, where, count, unpacked)
+                return contract.sort_by_score((hit.memory_id, hit.score) for hit in hits)
+
+            others = await contract.fetch_nearest(fetch, len(unpacked))
             number_of = {memory_id: number for number, memory_id in enumerate(asked)}
             numbers = np.array([*scored.rows.tolist(), *(number_of[hit.memory_id] for hit in others)], np.int64)
             scores = np.array([*scored.scores.tolist(), *(hit.score for hit in others)])
             return best_of(asked, numbers, scores, limit, scored.passages)
         limit = max(limit, 0)
         return Nearest(scored.table, scored.scores[:limit], scored.rows[:limit], scored.passages)
-
-    async def _maxsim_of_engine(
-        self, space: VectorSpace, question: Matrix, where: MemoryFilter, limit: int, ids: Sequence[str] | None
-    ) -> Sequence[Scored]:
-        query = Query.Nearest(question.tolist(), using=TOKENS)
-
-        async def fetch(count: int) -> list[Scored]:
-            hits = await self._query(space, query, where, count, ids)
-            return contract.sort_by_score((hit.memory_id, hit.score) for hit in hits)
-
-        return await contract.fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, str]:
