@@ -310,7 +310,6 @@ class Settings(BaseSettings):
 
     @property
     def bootstrap_servers(self) -> list[str]:
-        """The broker's addresses in the format of Kafka clients."""
         return [address.removeprefix("kafka://") for address in self.broker.split(";")]
 
     @property

@@ -70,7 +70,6 @@ class Topics:
     receipts: str
 
     def all(self) -> list[str]:
-        """Return every name."""
         return [getattr(self, field.name) for field in fields(self)]
 
     def consumed(self) -> list[str]:
@@ -146,7 +145,6 @@ def topic_config(topics: Topics, topic: str, kept_hours: Mapping[str, float] = K
 
 
 def topic_configs(topics: Topics, kept_hours: Mapping[str, float]) -> dict[str, dict[str, str]]:
-    """Return Kafka's settings of all topics by name."""
     return {name: topic_config(topics, name, kept_hours) for name in topics.all()}
 
 

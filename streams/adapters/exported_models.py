@@ -49,14 +49,12 @@ class ExportedModel:
         return Path(spec.submodule_search_locations[0]) / self.weights
 
     def is_installed(self) -> bool:
-        """Return whether the package and its weights are there."""
         try:
             return self.weights_path().is_file()
         except FileNotFoundError:
             return False
 
     def manifest(self, precision: Precision) -> str:
-        """Return the text of the manifest of a complete export."""
         described = {
             "format": EXPORT_FORMAT,
             "weights_sha256": self.weights_sha256,

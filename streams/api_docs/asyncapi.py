@@ -88,7 +88,6 @@ def channel_of(inputs: InputChannels, kind: str) -> Channel:
 
 
 def message_refs(names: list[str]) -> Json:
-    """Return references to messages of the components."""
     return {name: {"$ref": f"#/components/messages/{name}"} for name in names}
 
 

@@ -91,7 +91,6 @@ class Payload:
 
     @property
     def component(self) -> str:
-        """The name of its schema in the components."""
         return component_name(self.name)
 
 
@@ -130,7 +129,6 @@ def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
 
 
 def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
-    """Add the field `schema` to a request."""
     if issubclass(model, Command):
         return command_union(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
     return create_model(component_name(kind), __base__=model, __doc__=model.__doc__, **_schema(kind))

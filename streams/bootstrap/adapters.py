@@ -40,10 +40,7 @@ INTERACTION_MODEL, MODE_TAXONOMY = DATA / "interaction_model.bin", DATA / "mode_
 
 
 class SystemClock:
-    """The clock of this machine."""
-
     def now(self) -> datetime:
-        """Return the current time in UTC."""
         return datetime.now(UTC)
 
     def steady_s(self) -> float:

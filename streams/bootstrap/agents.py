@@ -98,7 +98,6 @@ class BuildAgents:
         ctx.meters.watch_fallback(FALLBACK_REASONS, lambda: self._stability().reasons)
 
     def spaces(self, partition: int) -> VectorSpaces:
-        """Return the vector spaces of a partition's modes."""
         if partition not in self._spaces:
             stores = self._ctx.stores.at(partition)
             self._spaces[partition] = VectorSpaces(stores.modes, self._models.embedders, stores.words)
@@ -109,7 +108,6 @@ class BuildAgents:
         return self.matcher(partition) if self._ctx.pipelines.current.is_on("memorize.categorize") else None
 
     def matcher(self, partition: int) -> CategoryMatcher:
-        """Return the matcher of items and categories."""
         switches = self._ctx.pipelines.switches
         known = self._matchers.get(partition)
         if known is not None and known[0] == switches:

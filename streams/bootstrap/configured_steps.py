@@ -87,22 +87,18 @@ class ConfiguredSteps:
         return TimedModels(self._language, step, config.profile), self._template(config, step)
 
     def rank_limits(self, active: ActivePipelines) -> RankLimits:
-        """Return the limits on the candidates of a search, and on its hits."""
         recall, rank = _config(active, "retrieve.recall", RecallConfig), _config(active, "retrieve.rank", RankConfig)
         given = {**recall.model_dump(exclude_none=True), **rank.model_dump(exclude_none=True)}
         return RankLimits(**given)
 
     def filing_limits(self, active: ActivePipelines) -> FilingLimits:
-        """Return the limits on the categories of an item."""
         return FilingLimits(**_config(active, "memorize.categorize", CategorizeConfig).model_dump(exclude_none=True))
 
     def cluster_limits(self, active: ActivePipelines) -> ClusterLimits:
-        """Return the thresholds of a cluster of turns."""
         config = _config(active, "evolve.summarise", SummariseConfig)
         return ClusterLimits(**config.model_dump(exclude_none=True, exclude={"profile", "template"}))
 
     def merging(self, active: ActivePipelines) -> MergeConfig:
-        """Return how items are merged."""
         return _config(active, "evolve.merge", MergeConfig)
 
     def answering(self) -> tuple[LanguageModel, Profiles, Template]:
@@ -114,7 +110,6 @@ class ConfiguredSteps:
         return TimedModels(self._language, WORDING_STEP), self._prompts.of("word")
 
     def rerank(self, active: ActivePipelines) -> Rerank:
-        """Return the agent that orders hits."""
         chosen, config = self._settings, _config(active, "retrieve.rerank", RerankConfig)
         return Rerank(
             TimedModels(self._language, "retrieve.rerank", config.profile),
@@ -125,12 +120,10 @@ class ConfiguredSteps:
         )
 
     def local_rerank(self, active: ActivePipelines, cross_encoder: CrossEncoder) -> LocalRerank:
-        """Return the agent that has a cross-encoder order hits."""
         timeout_s = _config(active, "retrieve.rerank", RerankConfig).timeout_s or self._settings.rerank_timeout_s
         return LocalRerank(cross_encoder, timeout_s)
 
     def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
-        """Return the agent that decides which layer suffices."""
         chosen, config = self._settings, _config(active, "retrieve.route", RouteConfig)
         return JudgeLayers(
             TimedModels(self._language, "retrieve.route", config.profile),
@@ -140,7 +133,6 @@ class ConfiguredSteps:
         )
 
     def context_limits(self, active: ActivePipelines) -> ContextLimits:
-        """Return the floors of evidence and the largest budget."""
         chosen, config = self._settings, _config(active, "retrieve.build_context", ContextConfig)
         return ContextLimits(
             chosen.context_min_score if config.min_score is None else config.min_score,
@@ -156,7 +148,6 @@ class ConfiguredSteps:
         )
 
     def refresh_limits(self, active: ActivePipelines) -> RefreshLimits:
-        """Return the limits of a consolidation for understanding turns again."""
         chosen, config = self._settings, _config(active, "evolve.refresh_items", RefreshItemsConfig)
         return RefreshLimits(config.calls or chosen.refresh_calls, config.tokens or chosen.refresh_tokens)
 

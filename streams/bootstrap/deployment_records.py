@@ -206,7 +206,6 @@ class RecordedSpaces:
         )
 
     async def run(self) -> None:
-        """Record new spaces until cancelled."""
         while True:
             record = await self._new.get()
             await agree(self._records, record.key, record)

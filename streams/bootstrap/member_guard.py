@@ -66,8 +66,6 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class MemberFile:
-    """The file of this worker."""
-
     former: str | None
     """The member id of the worker's last process; None without one, or if it may be alive."""
 
@@ -91,7 +89,6 @@ class MemberFile:
         self.note(self.former)
 
     def note(self, member_id: str | None) -> None:
-        """Store the member id of this process."""
         # In place: a new file would not be locked. A torn write counts as missing.
         self._file.truncate(0)
         self._file.write(orjson.dumps({**self._place, "pid": os.getpid(), "member": member_id}).decode())

@@ -69,8 +69,6 @@ PROMPT_USES: Mapping[str, PromptUse] = {
 
 
 class Prompts:
-    """Templates by version."""
-
     def __init__(self, own: Path | None = None, chosen: Mapping[str, str] | None = None) -> None:
         """Read all templates; `own` is a deployment's directory, `chosen` are versions by name.
 

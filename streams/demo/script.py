@@ -203,7 +203,6 @@ async def correct_modes(
 
 
 async def wait_until_embedded(memory: MemoryClient, print_line: PrintLine) -> None:
-    """Wait for the vectors, up to a limit."""
     until, printed = time.monotonic() + EMBEDDING_TIMEOUT_S, None
     while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
         if counts != printed:
@@ -234,7 +233,6 @@ async def ask_over_http(url: str, user_id: str, question: Json, timeout_s: float
 
 
 async def run_query(memory: MemoryClient, number: int, question: Json, print_line: PrintLine) -> Answer:
-    """Run one query of the script and print its hits."""
     wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
     projects, mode, since = wanted["projects"], wanted.get("mode"), wanted.get("since")
     limits = [

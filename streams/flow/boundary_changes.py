@@ -10,8 +10,6 @@ from collections.abc import Iterable
 
 
 class BoundaryChanges:
-    """The changed boundaries of a worker."""
-
     def __init__(self) -> None:
         self._changed: defaultdict[int, set[str]] = defaultdict(set)
         self.forgets = 0

@@ -20,8 +20,6 @@ CONSOLIDATION = "consolidate"
 
 
 class RequestLog(Protocol):
-    """The log of the requests for jobs."""
-
     async def is_pending(self, partition: int, offset: int) -> bool:
         """True if a record is written there and not yet handled. Raises Unavailable."""
 
@@ -108,7 +106,6 @@ class JobLog:
         return self._history.pending_writes()
 
     def at(self, partition: int) -> "PartitionJobs":
-        """Return the view of one partition."""
         return PartitionJobs(self, partition)
 
 

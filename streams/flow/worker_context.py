@@ -33,8 +33,6 @@ from streams.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """One worker's shared services."""
-
     topics: Topics
     partitions: int
     stores: Stores
@@ -77,7 +75,6 @@ class WorkerContext:
 
     @property
     def replies(self) -> Replies:
-        """The writer of replies and dead letters."""
         return Replies(self.publisher, self.topics.dead_letters, self.clock, self.meters)
 
     def is_assigned(self, partition: int) -> bool:

@@ -214,23 +214,18 @@ class Meters:
             self._rejected.labels(topic, code)
 
     def handled(self, topic: str) -> None:
-        """Count a handled record."""
         self._handled.labels(topic).inc()
 
     def moved(self, topic: str) -> None:
-        """Count a record moved to its partition."""
         self._moved.labels(topic).inc()
 
     def expired(self, topic: str) -> None:
-        """Count a record past its deadline."""
         self._expired.labels(topic).inc()
 
     def rejected(self, topic: str, code: str) -> None:
-        """Count a rejected record."""
         self._rejected.labels(topic, code).inc()
 
     def reply_given_up(self) -> None:
-        """Count a dropped reply."""
         self._lost_replies.inc()
 
     def run_dropped(self) -> None:
@@ -250,13 +245,11 @@ class Meters:
         self._retained_at[what] = self._now()
 
     def waited_for(self, what: str) -> None:
-        """Count a retry."""
         self._retries.labels(what).inc()
         self._waited_at[what] = now = self._now()
         self._silent_since.setdefault(what, now)
 
     def answered(self, what: str) -> None:
-        """Note that a dependency answers."""
         self._silent_since.pop(what, None)
 
     def is_away(self) -> bool:
@@ -268,7 +261,6 @@ class Meters:
         )
 
     def embedded(self, status: str) -> None:
-        """Count an embedded text."""
         self._embedded.labels(status).inc()
 
     def measure_vectors(self, counts: Mapping[str, int]) -> None:
@@ -360,7 +352,6 @@ class ModelMeters:
         self._cost.labels(profile).inc(cost_usd or 0.0)
 
     def answered(self, profile: str, outcome: str) -> None:
-        """Count a question by outcome: valid, repaired or unanswerable."""
         self._answers.labels(profile, outcome).inc()
 
     def watch_breaker(self, profile: str, state: Callable[[], str]) -> None:

@@ -72,14 +72,12 @@ class FollowedRecord:
         self.carried: Headers = tuple((name, value.encode()) for name, value in headers.items())
 
     def __enter__(self) -> None:
-        """Make it current."""
         self._token: Token[FollowedRecord | None] = _current.set(self)
         self._attached = None if self._context is None else context.attach(self._context)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Restore the previous context."""
         if self._attached is not None:
             context.detach(self._attached)
         _current.reset(self._token)

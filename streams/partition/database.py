@@ -112,7 +112,6 @@ class PartitionDatabase:
             self.execute("DELETE FROM offsets WHERE log = ?", (log,))
 
     def begin(self) -> None:
-        """Begin a transaction, unless one is open."""
         if not self.connection.in_transaction:
             self.execute("BEGIN")
 
@@ -241,7 +240,6 @@ class Checkpoint:
         return is_too_long
 
     def wait(self) -> None:
-        """Wait for the end of a running copy."""
         if self._running is not None:
             self._running.result()
 
@@ -285,7 +283,6 @@ class TableRows:
         return None if row is None else row[0]
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Write or replace a row."""
         with self._database.writing():
             self._execute(self._upsert, (key, value))
 

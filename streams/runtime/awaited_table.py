@@ -19,8 +19,6 @@ log = structlog.get_logger()
 
 
 class Commits(Protocol):
-    """The commits of partitions."""
-
     def write(self, partition: int, changelog: str, key: bytes, value: bytes | None) -> None:
         """Note a written row, for its changelog."""
 

@@ -70,7 +70,6 @@ class Held(Generic[Finished]):
 
     @property
     def size(self) -> int:
-        """Bytes of the record's value."""
         return len(self.record.value or b"")
 
 

@@ -94,7 +94,6 @@ class Inbox:
         self._changed.set()
 
     def __aiter__(self) -> Self:
-        """Iterate over the events, future ones included."""
         return self
 
     async def __anext__(self) -> HeldEvent:

@@ -224,7 +224,6 @@ async def _forward(stream: Any, inbox: Inbox, app: App) -> None:
 
 
 def fence_of(app: App) -> GroupFence:
-    """Return the fence shared with the worker's other producers."""
     return cast("SafeAssignmentApp", app).fence
 
 

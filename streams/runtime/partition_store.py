@@ -102,11 +102,9 @@ class PartitionStore(SerializedStore[bytes, bytes]):
         self.set_persisted_offset(tp, offset)
 
     def commit(self, partition: int) -> None:
-        """Make all writes to a partition durable."""
         databases_of(self.app).at(partition).commit()
 
     async def stop(self) -> None:
-        """Forget all views."""
         self._views.clear()
 
     def reset_state(self) -> None:

@@ -151,7 +151,6 @@ class RequestReader:
         self._restart()
 
     def leave(self, tps: Collection[TP]) -> None:
-        """Stop reading these partitions."""
         if not self._expected.keys().isdisjoint(tps):
             self._expected = {tp: offset for tp, offset in self._expected.items() if tp not in tps}
             self._restart()
@@ -176,7 +175,6 @@ class RequestReader:
         return None if times is None else times.written_after(offset)
 
     async def close(self) -> None:
-        """Stop and disconnect."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})

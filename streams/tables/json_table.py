@@ -174,8 +174,6 @@ def scope_from_key(key: str, boundary: BoundaryFields = USER_BOUNDARY) -> dict[s
 
 
 class ScopeTable(JsonTable[Mapping[str, str], Value]):
-    """Values by scope."""
-
     def __init__(
         self, app: App, name: str, model: type[Value], boundary: BoundaryFields = USER_BOUNDARY, **how: Any
     ) -> None:

@@ -99,8 +99,6 @@ POLL_INTERVAL_S = 0.1
 
 
 class RestartableWorker(Protocol):
-    """A supervised worker."""
-
     name: str
 
     async def prepare(self) -> None:
@@ -179,8 +177,6 @@ WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """The workers to run."""
-
     worker_ids: Sequence[str | None] = (None,)
     """One for each worker; None: the id in the data directory's file."""
     metrics: tuple[str, int] = ("127.0.0.1", 0)
@@ -211,8 +207,6 @@ class SupervisedWorker:
 
 
 class Fleet:
-    """All workers of a data directory."""
-
     def __init__(
         self, options: FleetOptions, layout: Layout, environment: Mapping[str, str], print_line: PrintLine
     ) -> None:

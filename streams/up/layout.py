@@ -53,7 +53,6 @@ class Layout:
         return self.run / f"{name}.pid"
 
     def log(self, name: str) -> Path:
-        """The output of a child."""
         return self.logs / f"{name}.log"
 
     @property

@@ -97,8 +97,6 @@ Probe = Callable[[str], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """Options of `streams up`."""
-
     data_dir: Path
     port: int
     probe: Probe

@@ -33,16 +33,12 @@ libraries ignore it (decision 32)."""
 
 @dataclass(frozen=True, slots=True)
 class ReportedStatus:
-    """Status as reported by a worker."""
-
     partitions: frozenset[int]
     recovering: bool
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """One worker: its name, and its individual settings."""
-
     name: str
     port_file: Path
     environment: Mapping[str, str]

@@ -19,7 +19,6 @@ from streams.adapters.priorities import LOW_PRIORITY
 
 
 def main() -> None:
-    """Export the model that the command line names."""
     parser = argparse.ArgumentParser("python -m streams.adapters.export", description="Export a model to ONNX.")
     parser.add_argument("model", choices=EXPORTED_MODELS)
     parser.add_argument("folder", type=Path, help="where the model is written")

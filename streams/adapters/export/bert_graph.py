@@ -52,7 +52,6 @@ class GraphBuilder:
         return self.add(operator, inputs, output, domain=RUNTIME_DOMAIN, **attributes)
 
     def split(self, tensor: str, outputs: list[str]) -> list[str]:
-        """Split the last axis into equal parts."""
         name, parts = f"{tensor}.split", len(outputs)
         self.nodes.append(helper.make_node("Split", [tensor], outputs, name=name, axis=-1, num_outputs=parts))
         return outputs
@@ -63,7 +62,6 @@ class GraphBuilder:
         return self.add("Add", [product, self.constant(f"{output}.bias", bias)], output)
 
     def published_linear(self, tensor: str, name: str) -> str:
-        """Add a linear layer with the tensors of that name."""
         return self.linear(tensor, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def layer_norm(self, tensor: str, name: str, epsilon: float, output: str) -> str:

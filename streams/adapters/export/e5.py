@@ -47,8 +47,6 @@ FOUR_BITS_KIND = 1
 
 
 class SpecialTokens(NamedTuple):
-    """Ids of the special pieces."""
-
     begin: int
     padding: int
     end: int
@@ -67,7 +65,6 @@ class E5File:
 
     @property
     def specials(self) -> SpecialTokens:
-        """Ids of the special pieces."""
         return SpecialTokens(*(self.size(name) for name in SpecialTokens._fields))
 
     def size(self, name: str) -> int:

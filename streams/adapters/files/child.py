@@ -23,7 +23,6 @@ from streams.adapters.files.text_builder import MediaPiece, TextBuilder
 
 
 def main() -> None:
-    """Read files until the worker ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_worker, daemon=True).start()
     # What a library prints must not be taken for a frame.

@@ -47,7 +47,6 @@ class ObjectBytes:
         return self._folder is not None and not self._folder.is_dir()
 
     async def put(self, key: str, content: IO[bytes]) -> None:
-        """Store what a file object has."""
         try:
             await obstore.put_async(self._store, key, content)
         except FAILURES as problem:

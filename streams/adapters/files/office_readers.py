@@ -114,7 +114,6 @@ class WordReader:
         self._rows: list[list[str]] = []
 
     def begin(self, tag: str, element: Any) -> None:
-        """Take the start of an element."""
         if tag == "tbl":
             self._tables += 1
         elif tag == "tc" and self._tables == 1:

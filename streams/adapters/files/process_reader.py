@@ -138,7 +138,6 @@ class ReaderProcess:
         return self._process.returncode is None
 
     async def end(self) -> None:
-        """Kill the process and wait for its end."""
         with suppress(ProcessLookupError):
             self._process.kill()
         # Its end is told only after its output, of which the pipe may be full.

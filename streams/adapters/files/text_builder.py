@@ -102,7 +102,6 @@ class TextBuilder:
 
 
 def too_long(max_chars: int) -> ReadFailed:
-    """Return the failure of a file with too much text."""
     return ReadFailed("too_large", f"The file has more than {max_chars:,} characters of text.")
 
 

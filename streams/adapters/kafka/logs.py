@@ -141,7 +141,6 @@ class KafkaPipelineLog:
             raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
 
     async def run(self, take: Take) -> None:
-        """Read new records until cancelled."""
         assert self._reader is not None
         while True:
             try:
@@ -395,12 +394,10 @@ class KafkaTurnsHistory:
         return max(committed.get((self._turns, partition), 0), 0)
 
     async def begin(self, partition: int) -> int:
-        """Return the first offset of the log."""
         async with self._connected() as reader:
             return await reader.begin((self._turns, partition))
 
     async def first_since(self, partition: int, moment_ms: int) -> int | None:
-        """Return the first offset with this timestamp or a later one."""
         turns = (self._turns, partition)
         async with self._connected() as reader:
             return (await reader.first_since([turns], moment_ms))[turns]

@@ -69,7 +69,6 @@ class Bursts(Generic[T]):
         self._due, self._timer = due, loop.call_at(due, self.flush)
 
     def flush(self) -> None:
-        """Hand over the gathered items now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -117,7 +116,6 @@ class WaitingReplies:
         return True
 
     def cancel(self) -> None:
-        """Give all up."""
         for delivery in self._deliveries:
             delivery.cancel()
 

@@ -115,7 +115,6 @@ class Fault:
 
 
 def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
-    """Classify an exception of a call."""
     refused: BaseException | None = error
     # LiteLLM raises an exception of its own for what the transport raised.
     while refused is not None and not isinstance(refused, RefusedAnswer | BrokenOff):

@@ -71,7 +71,6 @@ class MemoryColumnsCache:
         return known
 
     def add_terms(self, boundary: int, terms: Iterable[str]) -> None:
-        """Apply written terms."""
         known = self._vocabularies.get(boundary)
         if known is not None:
             known.add(terms)

@@ -77,7 +77,6 @@ class LexicalReader:
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
-        """Return the columns of a boundary's memories."""
         # A question calls this a dozen times, as it may see another version after each pause.
         key = self._keys.cached(boundary)
         known = None if key is None else self._cache.get(key)
@@ -254,7 +253,6 @@ class SqliteLexicalIndex:
         return partition in self._open
 
     def release(self, partition: int) -> None:
-        """Close the index of a partition that leaves."""
         if self._open.pop(partition, None) is not None and self._owns:
             self.databases.close(partition)
 

@@ -53,7 +53,6 @@ def _entry(number: int, count: int) -> int:
 
 
 def _marked_terms(document: LexicalDocument) -> list[str]:
-    """Return the distinct terms of entities and categories."""
     found = document.analysis
     return [*(ENTITY_PREFIX + key for key in found.entities), *map(category_term, found.categories)]
 

@@ -52,7 +52,6 @@ class PartitionWriter:
         return taken
 
     def put(self, document: LexicalDocument) -> None:
-        """Write or replace a memory."""
         memory, trait = document.memory, document.trait
         with self._savepoint():
             boundary = self._keys.boundary(memory.index_name)

@@ -62,7 +62,6 @@ class ArchiveTurns:
         self._kept = kept
 
     async def run(self, served: Callable[[], Collection[int]], interval_s: float) -> None:
-        """Look at the served partitions again and again, until cancelled."""
         self._meters.watch_retention(METER, interval_s)
         checked: set[int] = set()
         while True:
@@ -174,7 +173,6 @@ class EraseTexts:
         self._meters = meters
 
     async def run(self, served: Callable[[], Collection[int]], interval_s: float) -> None:
-        """Erase in the served partitions again and again, until cancelled."""
         self._meters.watch_retention(ERASURE_METER, interval_s)
         while True:
             try:

@@ -70,7 +70,6 @@ class UnderstandingQueue:
             self._wake.set()
 
     async def run(self) -> None:
-        """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._ask_fresh())

@@ -99,8 +99,6 @@ ITEMS_SUFFIX = item_index_name("")
 
 
 class BoundaryLog(Protocol):
-    """The topic `boundaries`."""
-
     async def told(self, partition: int) -> dict[str, int]:
         """Return what a partition tells of each boundary, as `note_told` notes it. Raises Unavailable."""
 

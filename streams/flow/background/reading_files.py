@@ -82,7 +82,6 @@ class ReadFiles:
         self._tasks: dict[tuple[int, str], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Read and remove until cancelled."""
         try:
             while True:
                 # Before the look: a write during it is seen by the next one.

@@ -69,7 +69,6 @@ class CheckReceipts:
         self._looked_at: dict[tuple[str, int], float] = {}
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
         while True:
             for partition in self._ctx.served_partitions():
                 try:

@@ -93,7 +93,6 @@ class ConsolidationScheduler:
         self._ctx = ctx
 
     async def run(self) -> None:
-        """Trigger due scopes until cancelled."""
         await _repeat(self.look, self._every.total_seconds() / CHECKS_PER_INTERVAL)
 
     async def look(self) -> None:
@@ -131,7 +130,6 @@ class MaintenanceScheduler:
         """Ids of jobs that this process has written: others that have not ended may be lost, and are written again."""
 
     async def run(self) -> None:
-        """Look for what is due until cancelled."""
         shortest_s = 3600 * min(self._schedule.values())
         await _repeat(self.look, min(MAX_CHECK_INTERVAL_S, shortest_s / CHECKS_PER_INTERVAL))
 

@@ -112,7 +112,6 @@ class RunConsolidations:
         refreshes: RunRefreshes,
         ctx: WorkerContext,
     ) -> None:
-        """Take the agents by partition."""
         self._refreshes = refreshes
         self._consolidate_at = consolidate_at
         self._categorize_at = categorize_at

@@ -152,8 +152,6 @@ def _of_step() -> StepUnderWay:
 
 @dataclass(frozen=True, slots=True)
 class RunnableStep:
-    """A custom step, constructed."""
-
     placed: PlacedStep
     contract: StepContract
     config: CustomStepConfig

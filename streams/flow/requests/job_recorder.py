@@ -43,7 +43,6 @@ class JobRecorder:
         self._begins = begins
 
     async def __call__(self, message: Any, record: Record, options: ReplyOptions) -> HandlerResult:
-        """Handle the request, and store its answer."""
         job = self._job_of(message, record)
         if job is None:
             return await self._handler(message, record, options)

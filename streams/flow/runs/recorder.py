@@ -75,11 +75,9 @@ class RunUnderWay:
         self.timer = RunTimer()
 
     def receiving(self) -> AbstractContextManager[None]:
-        """Time the first step."""
         return step(FIRST_STEPS[self.pipeline])
 
     def note_message(self, message: Any) -> None:
-        """Note what was asked."""
         self.message = message
 
     def answered(self, answer: SuccessReply | None) -> None:
@@ -104,7 +102,6 @@ class NoRun:
     timer: AbstractContextManager[None] = nullcontext()
 
     def receiving(self) -> AbstractContextManager[None]:
-        """Time nothing."""
         return self.timer
 
     def note_message(self, message: Any) -> None:
@@ -134,8 +131,6 @@ class RunOptions:
 
 
 class RunRecorder:
-    """The runs of a worker."""
-
     def __init__(
         self,
         write: Callable[[Outgoing], None],

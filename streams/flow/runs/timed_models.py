@@ -35,7 +35,6 @@ class TimedModels:
     async def continue_chat(
         self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
     ) -> ChatAnswer:
-        """Ask, and note the call, as `ask` does."""
         chosen = profile or self._profile
         return await self._noted(self._models.continue_chat(step, role, chat, chosen, on_text), chosen)
 
@@ -70,11 +69,9 @@ class TimedModels:
         await self._models.until_available(step, role, profile or self._profile)
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the states of the profiles."""
         return self._models.status()
 
     async def close(self) -> None:
-        """Release connections."""
         await self._models.close()
 
 

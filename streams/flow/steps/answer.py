@@ -82,8 +82,6 @@ class OrdersHits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetrievalAgents:
-    """The agents of a partition that answer questions."""
-
     retrieve: Retrieve
     rerank: Rerank
     local_rerank: LocalRerank

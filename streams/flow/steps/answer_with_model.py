@@ -69,7 +69,6 @@ class AnswerWithModel:
         taken: TakenTurns | None,
         ctx: WorkerContext,
     ) -> None:
-        """Take the agents by partition."""
         self._answer_at = answer_at
         self._assemble = assemble
         self._taken = taken
@@ -213,7 +212,6 @@ class PartialReplies:
         self._heard.set()
 
     async def __aenter__(self) -> Self:
-        """Begin to send."""
         self._sending = asyncio.create_task(self._send())
         return self
 

@@ -169,8 +169,6 @@ AskModel = Callable[[int, Memory], None]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMemory:
-    """A memory with its vector and its interaction mode."""
-
     encoded: EncodedMemory
     partition: int
     interaction: Interaction | None = None
@@ -211,7 +209,6 @@ class EmbedRemembered:
         self._worker_run_id = worker_run_id
 
     async def begin(self, record: Record) -> Awaitable[EmbeddedMemory | None]:
-        """Start to embed one memory."""
         event = await self._reader.read(record)
         return no_writes() if event is None else self._encode(event, record.partition)
 

@@ -59,8 +59,6 @@ Reassigned = Callable[[int, ScopeFields], Awaitable[Assignments]]
 
 
 class AnswerCommand:
-    """Handles `command.v1`."""
-
     def __init__(
         self,
         dispatch_at: Callable[[int], DispatchCommands],

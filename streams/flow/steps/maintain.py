@@ -110,8 +110,6 @@ POLL_INTERVAL_S = 0.2
 
 
 class FileJobs:
-    """The part of jobs that is about files."""
-
     def __init__(self, remember_at: Callable[[int], Remember], ctx: WorkerContext) -> None:
         self._remember_at = remember_at
         self._ctx = ctx
@@ -285,8 +283,6 @@ class RunJobs:
 
 
 class JobRun:
-    """One running job."""
-
     def __init__(self, job: Job, tally: JobProgress, maintain: Maintain, partition: int, ctx: WorkerContext) -> None:
         self._job, self._tally, self._maintain = job, tally, maintain
         self._partition = partition

@@ -120,7 +120,6 @@ class TurnsStep(CommittingStep):
         progress: AppliedOffsets,
         boundary_of: Callable[[Record], str] = boundary_in,
     ) -> None:
-        """`boundary_of` is `boundary_in` with the deployment's boundary fields."""
         super().__init__(begin, commit, window=MAX_WAITING_TURNS)
         self._progress = progress
         self._boundary_of = boundary_of
@@ -175,7 +174,6 @@ class TracingStep:
     """
 
     def __init__(self, step: Step, consumer: str) -> None:
-        """`consumer` names the spans."""
         self._step = step
         self._tracer = RecordTracer(consumer)
         self.window = step.window
@@ -230,7 +228,6 @@ class ApplyLearned(CommittingStep):
         part: RunPart = "intend",
         runs: RunRecorder | None = None,
     ) -> None:
-        """Take the agent by partition, and what it is in the run of a turn."""
         super().__init__(self._apply, commit, window=256)
         self._pipelines = pipelines
         self._part = part

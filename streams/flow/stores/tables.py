@@ -39,15 +39,11 @@ class Table(Protocol[Key_contra, Value]):
 
 
 class ScopeStore(Table[ScopeFields, Value], Protocol):
-    """A table by scope."""
-
     def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
         """Return the scopes of a boundary that have a row."""
 
 
 class ReceiptStore(Table[str, ReceiptRow], Protocol):
-    """The table `receipts`."""
-
     def keys(self, partition: int, prefix: str) -> Sequence[str]:
         """Return the keys that begin so, in their order."""
 
@@ -183,10 +179,8 @@ class ObservedTable(Generic[Key, Value]):
         return self._table.get(partition, key)
 
     def put(self, partition: int, key: Key, value: Value) -> None:
-        """Write a value, and tell of it."""
         self._table.put(partition, key, value)
         self._on_put(partition, key)
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return the changelog writes since the last call."""
         return self._table.pending_writes()

@@ -240,7 +240,6 @@ def failure_of(problem: Exception, hub: str, by_hand: str) -> FetchError:
 
 
 def main() -> None:
-    """Fetch what the options name."""
     options: dict[str, Any] = json.loads(sys.argv[1])
     end_with_parent()
     by_hand = f"put its files into {options.pop('by_hand')}"

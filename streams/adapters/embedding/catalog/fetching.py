@@ -53,8 +53,6 @@ class FetchProgress:
 
 
 class ModelFetches:
-    """The fetches of one worker."""
-
     def __init__(self) -> None:
         self._progress: dict[str, FetchProgress] = {}
         self._slots = asyncio.Semaphore(MAX_FETCHES)

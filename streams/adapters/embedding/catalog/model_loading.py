@@ -121,7 +121,6 @@ class ModelLoader:
         await self._end_process()
 
     async def close(self) -> None:
-        """Stop trying and end the process."""
         if self._attempts is not None:
             self._attempts.cancel()
             await asyncio.wait([self._attempts])

@@ -70,21 +70,17 @@ class CatalogModel:
         return PreparedText(whole, {}, np.zeros(0, np.bool_), NO_SPANS)
 
     def run(self, prepared: PreparedText) -> ModelOutput:
-        """Embed one passage."""
         [vector] = self._embedding.passage_embed([prepared.text])
         return ModelOutput(prepared, np.array(vector, np.float32))
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
-        """Return the vector of each passage."""
         return [Encoded(output.states, NO_TOKENS) for output in outputs]
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a passage."""
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a query."""
         whole = well_formed((self._local.query_prefix if prefix is None else prefix) + text)
         [vector] = self._embedding.query_embed(whole)
         return Encoded(np.array(vector, np.float32), NO_TOKENS, spans=NO_SPANS)

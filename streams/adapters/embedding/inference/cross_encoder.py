@@ -72,7 +72,6 @@ class CrossEncoderModel:
         return cls(local, opened, file_sha256, companions_digest(local))
 
     def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
-        """Cut question and text into tokens."""
         encoding = self._tokenizer.encode(well_formed(prefix or ""), well_formed(text))
         inputs = {
             "input_ids": encoding.ids,
@@ -86,10 +85,8 @@ class CrossEncoderModel:
         return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
-        """Return the number of each pair."""
         return [Encoded(output.states, NO_TOKENS) for output in outputs]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Score one pair."""
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded

@@ -58,7 +58,6 @@ def _centred(vector: Vector, mean: Vector | float) -> Vector:
 
 
 def unit_vector(vector: Vector) -> Vector:
-    """Return the vector scaled to length 1."""
     scaled: Vector = vector / max(float(np.sqrt(np.dot(vector, vector))), MIN_NORM)
     return scaled
 
@@ -102,7 +101,6 @@ class ModelRun:
         self._input_names = [node.name for node in onnx.model.get_inputs()]
 
     def prepare(self, prefix: str, text: str) -> PreparedText:
-        """Cut a text into tokens."""
         [encoding] = self._onnx.tokenize([well_formed(prefix + text)])
         inputs = {
             "input_ids": encoding.ids,

@@ -143,7 +143,6 @@ def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
 
 
 def missing_files(local: LocalModel) -> list[str]:
-    """Return the names of the files that the model's folder lacks."""
     return [name for name in (local.model_file, *local.companions) if not (local.directory / name).is_file()]
 
 

@@ -123,7 +123,6 @@ class TokenVectors:
         return cls(TokenProjection.plain(dim) if learned is None else TokenProjection.of(learned))
 
     def of_passage(self, text: str, spans: Spans, states: Matrix) -> Matrix:
-        """Return the rows of one text."""
         [rows] = self.of_passages([(text, spans, states)])
         return rows
 

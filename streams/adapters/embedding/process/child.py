@@ -17,7 +17,6 @@ with exempt_from_collection():
 
 
 def main() -> None:
-    """Load the model, and serve."""
     options: dict[str, Any] = json.loads(sys.argv[1])
     # The worker handles these signals, and ends this process when it no longer needs it.
     for signal_number in (signal.SIGINT, signal.SIGTERM):

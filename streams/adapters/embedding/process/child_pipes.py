@@ -51,7 +51,6 @@ class EmbeddingRequest:
 
     @property
     def key(self) -> bytes:
-        """Identifies prefix and text."""
         return frames.request_key(frames.encode_request(self.prefix, self.text))
 
 
@@ -62,7 +61,6 @@ class TextDeaths:
         self._deaths: OrderedDict[bytes, int] = OrderedDict()
 
     def of(self, request: EmbeddingRequest) -> int:
-        """Return the number of deaths over this text."""
         return self._deaths.get(request.key, 0) if self._deaths else 0
 
     def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes]) -> None:
@@ -77,7 +75,6 @@ class TextDeaths:
             self._deaths.popitem(last=False)
 
     def clear(self, request: EmbeddingRequest) -> None:
-        """Forget the deaths over an answered text."""
         if self._deaths:
             self._deaths.pop(request.key, None)
 
@@ -128,7 +125,6 @@ class RequestQueue:
         return count < limit
 
     def drain(self) -> list[EmbeddingRequest]:
-        """Remove and return all waiting requests."""
         queues = (*self._waiting.values(), self._suspects)
         return [queue.get() for queue in queues for _ in range(len(queue))]
 

@@ -49,8 +49,6 @@ NotePassage = Callable[[bytes], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A passage, and the output of its run."""
-
     number: int
     content: bytes
     result: ModelOutput | Exception
@@ -169,7 +167,6 @@ class EmbeddingServer:
         self._passages = PassageAnswers(model, write, pool.note)
 
     def serve(self, requests: BinaryIO) -> None:
-        """Answer requests until the input ends."""
         while len(head := requests.read(frames.FRAME_HEADER.size)) == frames.FRAME_HEADER.size:
             number, kind, length = frames.decode_header(head)
             if kind == frames.PING:

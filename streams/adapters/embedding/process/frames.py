@@ -36,8 +36,6 @@ KEY_BYTES = 16
 
 
 class FrameHeader(NamedTuple):
-    """The header of a frame."""
-
     number: int
     kind: int
     length: int
@@ -74,7 +72,6 @@ class FrameReader(asyncio.Protocol):
             self._on_read()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """Report the end."""
         self._on_end()
 
 
@@ -98,7 +95,6 @@ def encode_request(prefix: str, text: str) -> bytes:
 
 
 def decode_request(data: bytes) -> tuple[str, str]:
-    """Parse prefix and text."""
     [length] = PREFIX_LENGTH.unpack_from(data)
     start = PREFIX_LENGTH.size + length
     prefix, text = data[PREFIX_LENGTH.size : start], data[start:]

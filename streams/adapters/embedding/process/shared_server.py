@@ -22,8 +22,6 @@ from streams.adapters.embedding.process.turn_pool import TurnPool, WorkSlots
 
 
 class Connection:
-    """One worker's connection."""
-
     def __init__(self, number: int, connected: socket.socket) -> None:
         self.number = number
         self.requests: BufferedReader = connected.makefile("rb")
@@ -62,8 +60,6 @@ class Connection:
 
 
 class SharedServer:
-    """The connections of all workers."""
-
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
         self._changing = threading.Lock()
@@ -73,7 +69,6 @@ class SharedServer:
         self._serve: Callable[[Connection], None]
 
     def accept_one(self) -> None:
-        """Accept the next connection."""
         try:
             connected, _ = self._listening.accept()
         except OSError:
@@ -87,7 +82,6 @@ class SharedServer:
         threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
     def accept_all(self) -> None:
-        """Accept connections until the process ends."""
         while True:
             self.accept_one()
 

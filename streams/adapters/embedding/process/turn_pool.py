@@ -84,7 +84,6 @@ class TurnPool:
             threading.Thread(target=self._run, daemon=True).start()
 
     def submit(self, worker: str, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
-        """Run a passage when its turn has come."""
         with self._changed:
             if alone:
                 self._suspects.append((content, passage))

@@ -92,7 +92,6 @@ class BoundaryCache:
                 self._resize(key, cached)
 
     def removed(self, collection: str, memory_ids: Iterable[str]) -> None:
-        """Apply a deletion in the engine."""
         self.writes[collection] += 1
         for memory_id in memory_ids:
             self._remove(collection, memory_id)
@@ -164,7 +163,6 @@ class CachedBoundaries:
         self._cache.written(self._prefix + space.collection, points)
 
     def removed(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        """Apply a deletion in the engine."""
         self._cache.removed(self._prefix + space.collection, memory_ids)
 
     def drop(self, collection: str) -> None:

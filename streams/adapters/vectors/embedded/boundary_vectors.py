@@ -155,8 +155,6 @@ class TokenRows(RowTable):
 
 
 class BoundaryVectors(TokenRows):
-    """The vectors of all memories of a boundary."""
-
     def __init__(self, fingerprint: Fingerprint) -> None:
         super().__init__(fingerprint)
         self._pooled = np.zeros((INITIAL_ROWS, fingerprint.dim), np.float32)

@@ -374,5 +374,4 @@ class PartitionedIndex:
 
 
 def partition_root(root: Path, partition: int) -> Path:
-    """Return the directory of a partition's vectors."""
     return root / str(partition)

@@ -85,7 +85,6 @@ class CollectionShard:
             self.calls -= 1
 
     def index(self, fields: Iterable[str]) -> None:
-        """Create the missing indexes of these payload fields."""
         for field in [field for field in fields if field not in self._indexed]:
             self.update(create_index_operation(field))
             self._indexed.add(field)
@@ -113,12 +112,10 @@ class CollectionShard:
         return self._call.show_damage
 
     def count(self, partition: int) -> int:
-        """Count a partition's points."""
         only = edge.Filter(must=[edge.FieldCondition(payload.PARTITION, match=edge.MatchValue(partition))])
         return self.ask(lambda engine: engine.count(edge.CountRequest(filter=only)))
 
     def counts(self) -> dict[int, int]:
-        """Count the points of every partition."""
         request = edge.FacetRequest(payload.PARTITION, limit=MAX_PARTITIONS, exact=True)
         return {int(hit.value): hit.count for hit in self.ask(lambda engine: engine.facet(request)).hits}
 
@@ -255,7 +252,6 @@ EDGE_EXACT_SEARCH = edge.SearchParams(exact=True)
 
 
 def edge_point(fingerprint: Fingerprint, point: Point, *, with_tokens: bool = True) -> edge.Point:
-    """Return a point in the engine's class."""
     written = point if with_tokens else replace(point, tokens=None)
     return edge.Point(point.memory_id, payload.named_vectors(fingerprint, written), payload.payload_of(point))
 
@@ -293,8 +289,6 @@ def score_query(
 
 
 def hash_query(memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, str]]:
-    """Request the content hashes of these points."""
-
     def request(engine: edge.EdgeShard) -> dict[str, str]:
         records = engine.retrieve(list(memory_ids), [payload.HASH], with_vector=False)
         return {str(record.id): record.payload[payload.HASH] for record in records if record.payload}
@@ -303,8 +297,6 @@ def hash_query(memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str
 
 
 def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, Encoded]]:
-    """Request the vectors of these points."""
-
     def request(engine: edge.EdgeShard) -> dict[str, Encoded]:
         records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
         return {str(record.id): payload.decode_point_vectors(fingerprint, record.vector) for record in records}
@@ -313,7 +305,6 @@ def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callabl
 
 
 def pooled_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, Vector]]:
-    """Request the pooled vectors of these points."""
     name = payload.pooled_name(fingerprint)
 
     def request(engine: edge.EdgeShard) -> dict[str, Vector]:

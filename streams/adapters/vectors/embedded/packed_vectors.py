@@ -70,7 +70,6 @@ class FilterFields(NamedTuple):
 
     @classmethod
     def of(cls, mode: str, type_: str, scope: Mapping[str, str]) -> Self:
-        """Return the fields of such a payload."""
         return cls(mode, type_, tuple(sorted(scope.items())))
 
     def admitted(self, where: MemoryFilter) -> bool:
@@ -79,8 +78,6 @@ class FilterFields(NamedTuple):
 
 
 class PointRow(NamedTuple):
-    """A point in memory."""
-
     memory_id: str
     kind: FilterFields
     occurred_ms: int
@@ -329,7 +326,6 @@ class PackedVectors:
         translate_engine_errors(lambda: self._store.flush_wal(sync=True))
 
     def close(self) -> None:
-        """Flush, and release the files."""
         translate_engine_errors(self._store.close)
 
     def _get(self, keys: list[Any]) -> list[bytes | None]:

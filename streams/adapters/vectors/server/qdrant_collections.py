@@ -81,7 +81,6 @@ class HangGuard:
         return response
 
     def close(self) -> None:
-        """End the probes."""
         if self._probing is not None:
             self._probing.cancel()
 

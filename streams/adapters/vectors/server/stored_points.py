@@ -132,7 +132,6 @@ class ServerStorage:
         return True if self.on_disk == "all" else None
 
     def vector_params(self, fingerprint: Fingerprint) -> models.VectorParams | dict[str, models.VectorParams]:
-        """Return the vectors of a new collection."""
         pooled = models.VectorParams(
             size=fingerprint.dim,
             distance=models.Distance.COSINE,

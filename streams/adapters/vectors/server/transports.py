@@ -66,7 +66,6 @@ class GrpcPoints:
         self._timeout_s = timeout_s
 
     async def query(self, name: str, queries: Sequence[PointQuery]) -> list[Hits]:
-        """Answer all queries of a collection in one request."""
         batch = grpc.QueryBatchPoints(
             collection_name=name, query_points=[query_message(name, query, self._params) for query in queries]
         )
@@ -74,7 +73,6 @@ class GrpcPoints:
         return [[_grpc_hit(hit) for hit in batch_result.result] for batch_result in answer.result]
 
     async def upsert(self, name: str, fingerprint: Fingerprint, points: Sequence[Point]) -> models.UpdateResult:
-        """Write points in one request."""
         structs = [point_message(fingerprint, stored) for stored in stored_points(fingerprint, points)]
         written = grpc.UpsertPoints(collection_name=name, wait=True, points=structs)
         answer = await self._client.grpc_points.Upsert(written, timeout=self._timeout_s)
@@ -217,7 +215,6 @@ class RestPoints:
         self._params = search_params
 
     async def query(self, name: str, queries: Sequence[PointQuery]) -> list[Hits]:
-        """Answer all queries of a collection in one request."""
         requests: list[models.QueryRequest] = []
         for query in queries:
             prefetch = [
@@ -245,7 +242,6 @@ class RestPoints:
         return [[_rest_hit(point) for point in answer.points] for answer in answers]
 
     async def upsert(self, name: str, fingerprint: Fingerprint, points: Sequence[Point]) -> models.UpdateResult:
-        """Write points in one request."""
         structs: list[models.PointStruct] = []
         for stored in stored_points(fingerprint, points):
             named: dict[str, Any] = {vector: rows.tolist() for vector, rows in stored.vectors.items()}

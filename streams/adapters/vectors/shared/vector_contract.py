@@ -130,12 +130,10 @@ def write_batches(points: Iterable[Point]) -> Iterator[list[Point]]:
 
 
 def count_token_rows(point: Point) -> int:
-    """Count a point's token vectors."""
     return 0 if point.tokens is None else len(point.tokens)
 
 
 def sort_by_score(scores: Iterable[tuple[object, float]]) -> list[Scored]:
-    """Sort by score, best first, ties by id."""
     scored = [Scored(str(memory_id), score) for memory_id, score in scores]
     return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
 
@@ -171,7 +169,6 @@ def score_wholes(hits: Iterable[ScoredText]) -> list[Scored]:
 
 
 def by_score(hits: Iterable[ScoredText]) -> list[ScoredText]:
-    """Sort texts by score, best first."""
     return sorted(hits, key=lambda hit: -hit.score)
 
 
