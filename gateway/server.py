@@ -26,6 +26,7 @@ from gateway.backend.dead_letters import KafkaDeadLetters
 from gateway.backend.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.backend.followers import Cluster, Feeds
 from gateway.backend.kafka import KafkaBackend, MeasuredBackend
+from gateway.backend.recorded_turns import KafkaRecordedTurns
 from gateway.http.app import AllowedHosts, create_app
 from gateway.http.connections import Connection, Connections
 from gateway.http.identity import OpenCallers
@@ -316,6 +317,7 @@ def build_app(
         files=files.store,
         max_file_bytes=files.max_bytes,
         drawer=files.drawer,
+        recorded_turns=KafkaRecordedTurns(cluster),
     )
     mcp = McpRouter(service, settings.mcp_tools, meters)
     service_answers = readiness_of(backend, boundary_fields)

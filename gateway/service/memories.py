@@ -7,19 +7,24 @@ affect the others, and is reported; a bounded number is in flight at once.
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from modestream_client import operations as rows
 from modestream_client.arguments import MAX_MOVED_MEMORIES
 from modestream_client.operations import Operation
+from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, audited, may_read_project, readable_project, require_scope
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.requests import CheckedRequests, result_of
 from gateway.service.turns import Turn, Turns
+from schemas.messages.records import Record
+from schemas.moments import milliseconds_of
 from schemas.scope_models import some_scope
 from schemas.scopes import ANY_VALUE, Scope
+from schemas.state.memories import hash_texts
 
 MAX_PROJECTS = 500
 """Projects whose memories are moved when no project is named: one page of a list."""
@@ -36,6 +41,25 @@ MAX_SELECTED = MAX_MOVED_MEMORIES
 
 AT_ONCE = 8
 """Concurrent commands: forgetting 500 takes a few seconds, and other callers are answered in between."""
+
+
+MAX_FORMER_TEXTS = 10
+"""Versions of a turn whose texts are looked for, the latest."""
+
+
+class RecordedTurns(Protocol):
+    """The log of turns. Raises Refused, `unavailable`."""
+
+    async def since(self, partition: int, moments_ms: Sequence[int]) -> Sequence[Sequence[Record]]:
+        """Return for each moment the first records of a partition from then on, some hundred at most."""
+
+
+class NoRecordedTurns:
+    """A log without turns, for a service that reads none."""
+
+    async def since(self, partition: int, moments_ms: Sequence[int]) -> Sequence[Sequence[Record]]:  # noqa: ARG002
+        """Return no records."""
+        return [[] for _ in moments_ms]
 
 
 class Selected(NamedTuple):
@@ -57,8 +81,11 @@ class Outcome:
 class Memories:
     """Commands on memories. `scope` has the project, or nothing for any project of the user."""
 
-    def __init__(self, requests: CheckedRequests, turns: Turns, scope: type[Scope]) -> None:
+    def __init__(
+        self, requests: CheckedRequests, turns: Turns, scope: type[Scope], recorded: RecordedTurns | None = None
+    ) -> None:
         """`scope` is the deployment's scope model."""
+        self._recorded = recorded or NoRecordedTurns()
         self._others = scope.boundary_fields.others
         self._requests = requests
         self._turns = turns
@@ -80,6 +107,23 @@ class Memories:
         if not may_read_project(call.caller, call.user_id, record["scope"].get(PROJECT)):
             raise _not_found()
         return record
+
+    async def former_texts(self, call: Call, record: Json) -> dict[str, str]:
+        """Return former texts of a readable record by `text_hash`, without those that the log has no longer.
+
+        Raises Refused, `unavailable`.
+        """
+        former = [version for version in record["versions"][-MAX_FORMER_TEXTS:] if not version["current"]]
+        hashes = {version["text_hash"] for version in former}
+        moments = [milliseconds_of(datetime.fromisoformat(version["first_seen"])) for version in former]
+        texts: dict[str, str] = {}
+        for records in await self._recorded.since(await self._requests.partition_of(call.user_id), moments):
+            # By its hash alone: a text of another turn that is the same says nothing that this memory does not. A text
+            # that a step of the deployment changed before it was stored has another hash, and is not shown.
+            for content in map(_content_of, records):
+                if content is not None and (text_hash := hash_texts([content])) in hashes:
+                    texts[text_hash] = content
+        return texts
 
     async def change(
         self, operation: Operation[Any], call: Call, scope: Json, memory_id: str, fields: Mapping[str, Any]
@@ -187,6 +231,16 @@ class Memories:
             if refused.code == "not_found":
                 raise _not_found() from None
             raise
+
+
+def _content_of(record: Record) -> str | None:
+    """Return the text of a record of the topic of turns; None for any other record."""
+    try:
+        turn = from_json(record.value or b"")
+    except ValueError:
+        return None
+    content = turn.get("content") if isinstance(turn, dict) else None
+    return content if isinstance(content, str) else None
 
 
 def _not_found() -> Refused:

@@ -9,7 +9,7 @@ from gateway.service.dead_letters import DeadLetterList, DeadLetters, NoDeadLett
 from gateway.service.events import EventStreams, Feed, Receipts, already_begun
 from gateway.service.files import Files, FileStore, PageDrawer
 from gateway.service.imports import Imports
-from gateway.service.memories import Memories
+from gateway.service.memories import Memories, RecordedTurns
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
@@ -37,17 +37,18 @@ class MemoryService:
         files: FileStore | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         drawer: PageDrawer | None = None,
+        recorded_turns: RecordedTurns | None = None,
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them.
 
         `exports` is the folder of running imports, None for a temporary one; `files` has the bytes of files, each of
-        `max_file_bytes` at most; `drawer` draws their pages.
+        `max_file_bytes` at most; `drawer` draws their pages. `recorded_turns` has former texts of edited turns.
         """
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(backend, self.boundary_fields, some_scope(scope))
         self.turns = Turns(requests)
         self.operations = Operations(requests)
-        self.memories = Memories(requests, self.turns, scope)
+        self.memories = Memories(requests, self.turns, scope, recorded_turns)
         others = self.boundary_fields.others(scope.model_fields)
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
         self.export = Export(self.operations)

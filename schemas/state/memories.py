@@ -1,7 +1,8 @@
 """The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
 
+import hashlib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -32,6 +33,11 @@ ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
 def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
     """Return the memory id of a turn: UUIDv5 of its scope, conversation and turn id."""
     return str(uuid.uuid5(ID_NAMESPACE, canonical(["turn", dict(scope), conversation_id, turn_id])))
+
+
+def hash_texts(texts: Iterable[str]) -> str:
+    """Hash texts in order: 128 bits in hexadecimal."""
+    return hashlib.sha256(canonical(list(texts)).encode()).hexdigest()[:32]
 
 
 UnderstandingStatus = Literal["rules", "pending", "model"]

@@ -118,6 +118,13 @@ def test_a_memory_is_edited_restored_corrected_moved_and_forgotten(
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("status")).to_contain_text("Restored the previous text")
     assert text(system, memory_id) == said
+    expect(page.locator(".versions ins")).to_contain_text("Rhea")
+    check_accessibility(page)
+    page.get_by_role("button", name="Restore this text").click()
+    expect(page.get_by_role("status")).to_contain_text("a new version")
+    assert text(system, memory_id) == "The backup server is Rhea now."
+    page.get_by_role("button", name="Undo").click()
+    assert text(system, memory_id) == said
 
     page.get_by_label("What it is for").select_option("LEARNING")
     page.get_by_role("button", name="Correct").click()

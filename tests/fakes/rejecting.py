@@ -1,8 +1,8 @@
 from collections.abc import Sequence
 
 from agents.ports.models import Embedder
-from agents.rules.memory.versions import hash_texts
 from schemas.models.vectors import Encoded, Point
+from schemas.state.memories import hash_texts
 from schemas.state.modes import Mode, VectorSpace
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.vector_index import FakeIndex

@@ -43,7 +43,7 @@ from agents.rules.text.tokenizer import extract_entities, tokenize
 from schemas.internal.consolidation import RunHistory
 from schemas.models.vectors import Matrix
 from schemas.moments import iso
-from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding
+from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding, hash_texts
 from schemas.state.modes import EVERYWHERE, Visibility
 
 STABILITY_STEP = 0.05

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.memory.versions import hash_texts
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionCounts, WeekSample, WeekTotals
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, hash_texts
 
 # Decide a turn's interaction mode from votes and the turns before it. Pure.
 #

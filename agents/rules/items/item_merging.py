@@ -13,10 +13,10 @@ from modestream_client.hits import Evidence
 
 from agents.rules.items.extracting import ExtractedItem
 from agents.rules.memory.understanding import current_text_hash
-from agents.rules.memory.versions import derive_item_id, hash_texts
+from agents.rules.memory.versions import derive_item_id
 from agents.rules.memory.visibility import item_visibility, with_applicable_embedding
 from agents.rules.text.passages import embedding_text
-from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
+from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding, hash_texts
 
 MAX_SUPPORTS = 32
 """Maximum latest supports per item: more add no confidence, and the record stays small."""

@@ -3,7 +3,6 @@
 Ids are deterministic: replaying a turn gives the same memory id (docs/contract.md).
 """
 
-import hashlib
 import unicodedata
 import uuid
 from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ from schemas.state.memories import (
     TextVersion,
     TurnUnderstanding,
     derive_memory_id,
+    hash_texts,
 )
 from schemas.state.modes import GENERAL
 
@@ -72,11 +72,6 @@ def _strip_punctuation(word: str) -> str:
 def _is_strippable(character: str) -> bool:
     is_punctuation = not character.isalnum() and unicodedata.category(character)[0] == "P"
     return is_punctuation and character not in _MEANINGFUL_PUNCTUATION
-
-
-def hash_texts(texts: Iterable[str]) -> str:
-    """Hash texts in order: 128 bits in hexadecimal."""
-    return hashlib.sha256(canonical(list(texts)).encode()).hexdigest()[:32]
 
 
 MAX_VERSIONS = 64

@@ -1,5 +1,6 @@
 """Memories: the list, with its ticked ones; one with its sources and successors; move, edit, correct, hide, forget."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ from gateway.pages.formats import (
 from gateway.pages.pages import Pages, boundary_of, or_too_slow, see
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
+from gateway.pages.versions import versions_of
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused
 from gateway.service.memories import Outcome, Selected
@@ -338,7 +340,9 @@ async def _record(pages: Pages, view: View, memory_id: str) -> Json:
 
 async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
     call = view.call()
-    relations = await relations_of(pages.service, call, record)
+    relations, versions = await asyncio.gather(
+        relations_of(pages.service, call, record), versions_of(pages.service, call, record)
+    )
     similar = None
     if view.query.get("similar"):
         found = await similar_to(pages.service, call, record)
@@ -352,6 +356,7 @@ async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
         "memory",
         memory=record,
         relations=relations,
+        versions=versions,
         similar=similar,
         modes=[mode["name"] for mode in declared["modes"]],
         may_manage=may(view.caller, view.user or "", record["scope"], "manage"),

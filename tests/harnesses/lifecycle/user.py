@@ -6,12 +6,13 @@ topics `turns`, `commands` and `understood`, not read yet.
 
 from typing import Any
 
-from agents.rules.memory.versions import hash_texts, identify_turn
+from agents.rules.memory.versions import identify_turn
 from schemas.internal.events import Understood
 from schemas.messages.commands import Command
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
+from schemas.state.memories import hash_texts
 from schemas.state.understanding import FoundItem, Understanding
 from tests.builders.turns import TIMESTAMP_MS, record, turn
 from tests.fakes.clock import FakeClock

@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaProducer
 
 from gateway.backend.dead_letters import TOPIC, KafkaDeadLetters
 from gateway.backend.followers import Cluster, Follower
+from gateway.backend.recorded_turns import KafkaRecordedTurns
 from gateway.service.dead_letters import DeadLetterList, LetterPosition
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import ensure_topics
@@ -58,3 +59,17 @@ async def test_last_records_of_each_partition_are_followed(cluster: Cluster) -> 
         await following
     assert starts == [{(TOPIC, 0): 7, (TOPIC, 1): 7}]
     assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in (7, 8, 9)]
+
+
+async def test_turns_are_read_from_the_times_of_their_records(cluster: Cluster) -> None:
+    topic = cluster.topic_prefix + "turns"
+    settings = Settings(
+        _env_file=None, broker=f"kafka://{cluster.bootstrap}", topic_prefix=cluster.topic_prefix, partitions=2
+    )
+    await ensure_topics(settings, {topic: {}})
+    async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+        for number in range(LETTERS):
+            value, at = str(number).encode(), 1_772_357_400_000 + 1000 * number
+            await producer.send_and_wait(topic, value, key=b"u", partition=1, timestamp_ms=at)
+    read = await KafkaRecordedTurns(cluster).since(1, [1_772_357_410_000, 1_772_357_400_001, 1_772_357_500_000])
+    assert [[record.value for record in records[:2]] for records in read] == [[b"10", b"11"], [b"1", b"2"], []]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.rules.interaction.stability import USER_HASH_CHARS
-from agents.rules.memory.versions import hash_texts
+from schemas.state.memories import hash_texts
 from schemas.state.modes import ModeDeclarations
 from streams.flow.steps.remember import RememberTurns
 from streams.wire.partitioning import partition_of

@@ -9,12 +9,11 @@ from modestream_client.vocabulary import InteractionMode
 from agents.memory.remember import TurnResult
 from agents.memory.write_memory import finish
 from agents.rules.interaction.stability import week_of
-from agents.rules.memory.versions import hash_texts
 from schemas.internal.changes import Change
 from schemas.internal.events import Understood
 from schemas.scopes import Scope
 from schemas.state.interaction import Interaction, InteractionCounts
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, hash_texts
 from schemas.state.understanding import Understanding
 from tests.builders.turns import record, turn
 from tests.harnesses.remember import NOW, PARTITION, RememberHarness

@@ -18,8 +18,8 @@ from agents.rules.items.item_merging import (
     support_item_id,
     supports_of,
 )
-from agents.rules.memory.versions import derive_item_id, hash_texts, normalise_text
-from schemas.state.memories import Memory, Support, TextVersion
+from agents.rules.memory.versions import derive_item_id, normalise_text
+from schemas.state.memories import Memory, Support, TextVersion, hash_texts
 from tests.builders.memories import embedded_in, made
 
 TEXTS = ("The port is 81.", "The port is 81!", "the port is 81")

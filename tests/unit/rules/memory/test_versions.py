@@ -8,7 +8,6 @@ from modestream_client.records import derive_turn_id
 
 from agents.rules.memory.versions import (
     has_same_text,
-    hash_texts,
     identify_turn,
     is_redelivered,
     is_stale_redelivery,
@@ -17,7 +16,7 @@ from agents.rules.memory.versions import (
 )
 from schemas.messages.turns import Turn
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Memory, TurnUnderstanding, VectorLocation, derive_memory_id
+from schemas.state.memories import Memory, TurnUnderstanding, VectorLocation, derive_memory_id, hash_texts
 from tests.builders.memories import embedded_in, made
 from tests.builders.turns import turn
 
