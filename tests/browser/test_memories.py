@@ -11,7 +11,7 @@ from modestream_client import MemoryClient, MemoryServiceError
 from playwright.sync_api import Page, expect
 
 from streams.demo.script import DEMO_USER_ID
-from tests.worlds.browser import System, in_thread
+from tests.worlds.browser import System, in_thread, waited_for
 
 CheckAccessibility = Callable[[Page], None]
 
@@ -163,6 +163,22 @@ def test_a_conversation_is_read_from_a_memory_and_forgotten_with_its_count_typed
     page.get_by_role("button", name="Forget the conversation").click()
     expect(page.get_by_role("status")).to_contain_text(re.compile(r"Forgot the conversation a/b ü: \d\d memories\."))
     assert records(system, (ids[0], ids[-1])) == [None, None]
+
+
+def test_turns_that_a_consolidation_replaced_are_kept(
+    page: Page, system: System, check_accessibility: CheckAccessibility
+) -> None:
+    days = (f"Watered the tomatoes in the greenhouse on day {day}, they look healthy." for day in range(4))
+    ids = remember(system, "tomatoes", *days)
+    waited_for(lambda: all(found and found["embedding"]["status"] == "ready" for found in records(system, ids)))
+    page.goto(f"/admin/consolidations?user=demo&project={PROJECT}")
+    page.get_by_role("button", name="Consolidate now").click()
+    expect(page.get_by_text("The run is done")).to_be_visible(timeout=30_000)
+    page.get_by_role("link", name="What changed").click()
+    check_accessibility(page)
+    page.get_by_role("listitem").filter(has_text="tomatoes").get_by_role("button", name="Keep its turns").click()
+    expect(page.get_by_role("status").first).to_contain_text("Kept its 4 turns")
+    assert [found and found["superseded_by"] for found in records(system, ids)] == [None] * 4
 
 
 @pytest.mark.parametrize(

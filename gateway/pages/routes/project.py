@@ -1,6 +1,5 @@
 """Pages about one project: categories, the intention of its user, consolidations; forgetting it, or the user."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.formats import plural
 from gateway.pages.pages import Pages, see
+from gateway.pages.relations import get_all
 from gateway.pages.requests import PAGES, View, name_of, read_form
-from gateway.service.access import PROJECT
+from gateway.service.access import PROJECT, may_in_project
 from gateway.service.calls import Json, Refused
-from gateway.service.runs import Change
 
 INTENTION_LISTS = (
     ("goals", "Goals"),
@@ -27,9 +26,6 @@ INTENTION_LISTS = (
 """The lists of an intention with their titles, in the order of the page."""
 
 SETTABLE = ("goals", "constraints")
-
-MEMORIES_AT_ONCE = 16
-"""Memories of a consolidation that are loaded at the same time."""
 
 
 def category_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -131,21 +127,24 @@ def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
         if run is None:
             raise Refused("not_found", "there is no such run; runs are kept for a day", "run", names_resource=True)
         scope = {} if run.project_id is None else {PROJECT: run.project_id}
-        slots = asyncio.Semaphore(MEMORIES_AT_ONCE)
-
-        async def with_memory(change: Change) -> tuple[Change, Json | None]:
-            if change.memory_id is None:
-                return change, None
-            async with slots:
-                try:
-                    return change, await service.memories.get(view.call(), scope, change.memory_id)
-                except Refused:
-                    return change, None
-
-        changes = await asyncio.gather(*map(with_memory, run.diff))
+        ids = [change.memory_id for change in run.diff if change.memory_id is not None]
+        memories = await get_all(service, view.call(), [(scope, memory_id) for memory_id in ids])
+        by_id = dict(zip(ids, memories, strict=True))
+        changes = [(change, by_id.get(change.memory_id or "")) for change in run.diff]
         return await pages.render(
-            view, "consolidation.html", "Consolidation", "consolidations", run=run, changes=changes
+            view,
+            "consolidation.html",
+            "Consolidation",
+            "consolidations",
+            run=run,
+            changes=changes,
+            may_keep=may_in_project(view.caller, view.user or "", run.project_id, "manage"),
         )
+
+    async def keep(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        notice = await _keep_turns(pages, view, form.text("memory_id"))
+        return pages.done(view.address("consolidations", "one", name_of(request, "run")), notice)
 
     async def started_run(view: View) -> Json:
         """Return the state of the run that the parameter `job` names."""
@@ -158,7 +157,21 @@ def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
         Route(path, start, methods=["POST"]),
         Route(f"{path}/progress", progress, methods=["GET"]),
         Route(f"{path}/one/{{run}}", show_one, methods=["GET"]),
+        Route(f"{path}/one/{{run}}", keep, methods=["POST"]),
     ]
+
+
+async def _keep_turns(pages: Pages, view: View, summary_id: str) -> str:
+    """Keep the turns that a summary replaced, and return a notice.
+
+    Forgetting the summary restores them, and no later run makes it again.
+    """
+    summary = await pages.service.memories.get(view.call(), {}, summary_id)
+    if summary.get("origin") != "distilled":
+        raise Refused("invalid_value", "only turns that a summary replaced can be kept", "memory_id")
+    turns = {span["memory_id"] for span in summary["evidence"] if span.get("memory_id")}
+    await pages.service.memories.forget(view.call(), pages.scope_of(summary), summary_id)
+    return f"Kept its {plural(len(turns), 'turn')}: searches find them again. The summary is gone."
 
 
 WAIT_S = 60.0

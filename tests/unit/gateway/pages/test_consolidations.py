@@ -9,7 +9,7 @@ from gateway.service.runs import MAX_RUNS, Runs
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
 from tests.fakes.wire import FakeWire
-from tests.worlds.pages import pages_over
+from tests.worlds.pages import pages_over, told_after
 
 DIFF: list[dict[str, Any]] = [
     {"op": "distil", "memory_id": "m1", "before": None, "after": "a secret text"},
@@ -70,6 +70,29 @@ async def test_a_run_is_shown_with_the_texts_of_now(wire: FakeWire) -> None:
     assert page.count("what it says now") == 2
     assert "weight 0.8 → 0.15" in page
     assert "/admin/memories/m9?user=u1" in page
+
+
+async def test_the_turns_of_a_summary_are_kept_by_forgetting_it(wire: FakeWire) -> None:
+    wire.results["list.v1"] = {"items": [], "next": None, "total": 0}
+    sources = [{"turn_id": "t", "start": 0, "end": 1, "memory_id": memory_id} for memory_id in ("m8", "m9", "m9")]
+    wire.results["get_memory"] = lambda sent: {
+        "memory_id": sent["arguments"]["memory_id"],
+        "text": "a summary",
+        "origin": "distilled" if sent["arguments"]["memory_id"] == "m1" else "said",
+        "scope": {"user_id": "u1", "project_id": "p1"},
+        "evidence": sources,
+    }
+    wire.results["forget"] = {"forgotten": 1}
+    async with pages_over(MemoryService(wire, runs=runs_with(record("0-1")))) as http:
+        address = "/admin/consolidations/one/0-1?user=u1"
+        page = (await http.get(address)).text
+        kept = await http.post(address, data={"memory_id": "m1"})
+        assert await told_after(http, kept) == "Kept its 2 turns: searches find them again. The summary is gone."
+        refused = await http.post(address, data={"memory_id": "m2"})
+        assert refused.status_code == 422
+    assert page.count(">Keep its turns<") == 1
+    forgotten = [sent["arguments"] for sent in wire.records if sent.get("command") == "forget"]
+    assert forgotten == [{"memory_id": "m1"}]
 
 
 async def test_a_run_is_started_in_the_project_of_the_form(wire: FakeWire) -> None:
