@@ -1,9 +1,11 @@
 """Where the service is, for all transports: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
 
-from typing import Annotated, Any, Literal, Self
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from modestream_client.kafka.security import KafkaSecurity
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from schemas.internal.service import Successor, TopicPrefix
@@ -40,7 +42,12 @@ class ConnectionSettings(BaseSettings):
     """Each field is read from `MODESTREAM_<NAME>`; a wrong one is refused at the start."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+        env_prefix="MODESTREAM_",
+        env_file=".env",
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
     broker: str = "kafka://127.0.0.1:9092"
@@ -99,3 +106,52 @@ class StdioSettings(ConnectionSettings):
         except ValueError as problem:
             raise ValueError(f"USER: {problem}") from None
         return self
+
+
+class SettingInForce(NamedTuple):
+    """A setting as a person may see it. `name` has no prefix; `value` is None where it is not set, and has no secret."""
+
+    name: str
+    value: Any
+    is_changed: bool
+    description: str
+
+
+SECRET = re.compile(r"(key|token|password|secret)$", re.IGNORECASE)
+"""Names of secrets, also within values."""
+
+REDACTED = "set, not shown"
+
+USER_OF_ADDRESS = re.compile(r"(?<=//)[^/@\s]+@")
+"""Name and password in an address."""
+
+
+def settings_in_force(settings: BaseSettings) -> list[SettingInForce]:
+    """Return all settings, by name, without secrets."""
+    fields = sorted(type(settings).model_fields.items())
+    values = {name: getattr(settings, name) for name, _ in fields}
+    return [
+        SettingInForce(
+            name.upper(),
+            _without_secrets(name, values[name]),
+            values[name] != field.get_default(call_default_factory=True, validated_data={}),
+            " ".join((field.description or "").replace("`", "").split()),
+        )
+        for name, field in fields
+    ]
+
+
+def _without_secrets(name: str, value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if isinstance(value, SecretStr) or SECRET.search(name):
+        return REDACTED
+    if isinstance(value, BaseModel):
+        value = {field: getattr(value, field) for field in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {field: _without_secrets(str(field), part) for field, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(name, part) for part in value]
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return value if isinstance(value, bool | int | float) else USER_OF_ADDRESS.sub("", str(value))

@@ -27,6 +27,7 @@ from gateway.backend.deployment_record import CircularSuccession, DeploymentReco
 from gateway.backend.followers import Cluster, Feeds
 from gateway.backend.kafka import KafkaBackend, MeasuredBackend
 from gateway.backend.recorded_turns import KafkaRecordedTurns
+from gateway.connection_settings import settings_in_force
 from gateway.http.app import AllowedHosts, create_app
 from gateway.http.connections import Connection, Connections
 from gateway.http.identity import OpenCallers
@@ -339,7 +340,7 @@ def build_app(
         limits=settings.gateway_limits,
         meters=meters,
         routes=[
-            *page_routes(service, settings.scope_model, sign_in),
+            *page_routes(service, settings.scope_model, sign_in, settings_in_force(settings)),
             *mcp.routes,
             *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
             *openai.routes,

@@ -17,11 +17,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
+from gateway.connection_settings import SettingInForce
 from gateway.http.problems import CODES_OF_HTTP, SENTENCES_OF_HTTP, STATUS_OF, TITLES, request_id_of
 from gateway.http.shapes import scope_fields_of
 from gateway.pages.pages import Pages, rendered, serve_asset
 from gateway.pages.requests import PAGES, read_form
-from gateway.pages.routes.access import export_pages, key_pages
+from gateway.pages.routes.access import export_pages, key_pages, settings_pages
 from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.contexts import context_pages
 from gateway.pages.routes.conversations import conversation_pages
@@ -55,8 +56,10 @@ HEADERS = {
 log = logging.getLogger(__name__)
 
 
-def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> Sequence[BaseRoute]:
-    """Return the routes of the window; `/` redirects there."""
+def page_routes(
+    service: MemoryService, scope: type[Scope], sign_in: SignIn, settings: Sequence[SettingInForce] = ()
+) -> Sequence[BaseRoute]:
+    """Return the routes of the window; `/` redirects there. `settings` are those of the gateway."""
     pages = Pages(service, scope_fields_of(scope), is_signed_in=sign_in.is_needed)
     errors = ErrorPages(pages)
     app = Starlette(
@@ -84,6 +87,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *export_pages(pages),
             *pipeline_pages(pages),
             *key_pages(pages, sign_in),
+            *settings_pages(pages, settings),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.refused, HTTPException: errors.http_error, Exception: errors.defect},

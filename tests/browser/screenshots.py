@@ -44,6 +44,7 @@ PAGES = {
     "modes": f"/admin/modes?{OF_USER}",
     "categories": f"/admin/categories?{OF_USER}&project=bakery",
     "intention": f"/admin/intention?{OF_USER}&project=bakery",
+    "settings": f"/admin/settings?{OF_USER}",
     "consolidations": f"/admin/consolidations?{OF_USER}",
     "dead-letters": "/admin/dead-letters",
     "runs": f"/admin/runs?{OF_USER}",

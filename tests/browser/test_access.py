@@ -112,3 +112,6 @@ def test_an_operator_makes_a_key_that_is_shown_once_and_revokes_it(
     row.get_by_role("button").click()
     expect(page.get_by_role("row", name="a phone")).to_have_count(0)
     waited_for(lambda: httpx.get(f"{guarded}/v1/me", headers=secret).status_code == 401)
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("row", name="GATEWAY_KEYS")).to_contain_text("changed")
+    check_accessibility(page)

@@ -1,12 +1,13 @@
 """The pages over a wire in memory: a browser's requests, with the grants that a test gives."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import httpx
 from starlette.datastructures import Headers
 
+from gateway.connection_settings import SettingInForce
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import Sessions, SignIn
@@ -27,10 +28,12 @@ class OneCaller:
 
 
 @asynccontextmanager
-async def pages_over(service: MemoryService, caller: Caller | None = None) -> AsyncIterator[httpx.AsyncClient]:
+async def pages_over(
+    service: MemoryService, caller: Caller | None = None, settings: Sequence[SettingInForce] = ()
+) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the pages to a caller, by default one that may do everything."""
     sign_in = SignIn(OneCaller(caller or Caller()), None, Sessions(b"a secret of thirty-two characters"))
-    routes = page_routes(service, Scope, sign_in)
+    routes = page_routes(service, Scope, sign_in, settings)
     async with http_over(service, routes=routes, path_callers={PAGES: sign_in}) as http:
         yield http
 

@@ -1,4 +1,4 @@
-"""Access: keys of the gateway, made once and revoked; exports of a user, a project or a conversation."""
+"""Access: keys of the gateway, made once and revoked; its settings; exports of a user, a project or a conversation."""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from gateway.connection_settings import SettingInForce
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, name_of, read_form
@@ -71,6 +72,21 @@ def key_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
         Route(path, add, methods=["POST"]),
         Route(f"{path}/{{key}}/revoke", revoke, methods=["POST"]),
     ]
+
+
+def settings_pages(pages: Pages, settings: Sequence[SettingInForce]) -> Sequence[BaseRoute]:
+    """Return the route of the settings in force, for operators."""
+
+    async def show(request: Request) -> Response:
+        view = pages.view(request)
+        require_operating(view.caller)
+        # Workers have settings of their own: of these the page has what they agreed on, which health reports.
+        state = {} if view.user is None else await pages.state(view)
+        return await pages.render(
+            view, "settings.html", "Settings", "settings", settings=settings, agreed=state.get("service")
+        )
+
+    return [Route(f"{PAGES}/settings", show)]
 
 
 def export_pages(pages: Pages) -> Sequence[BaseRoute]:
