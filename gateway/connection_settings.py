@@ -109,7 +109,7 @@ class StdioSettings(ConnectionSettings):
 
 
 class SettingInForce(NamedTuple):
-    """A setting as a person may see it. `name` has no prefix; `value` is None where it is not set, and has no secret."""
+    """A setting without its secrets. `name` has no prefix; `value` is None where it is not set."""
 
     name: str
     value: Any
