@@ -46,6 +46,7 @@ from gateway.readiness import readiness_of
 from gateway.service.access import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letters import DeadLetterList, DeadLetters
+from gateway.service.dismissals import Dismissals
 from gateway.service.events import Feed
 from gateway.service.files import FileStore, PageDrawer
 from gateway.service.meters import Meters
@@ -303,7 +304,8 @@ def build_app(
     keys = identification.keys
     boundaries, feed = Boundaries(fields=boundary_fields), Feed()
     feeds = Feeds(cluster, boundaries, feed)
-    letters = DeadLetterList()
+    folder = settings.gateway_imports
+    letters = DeadLetterList(dismissals=Dismissals(folder and folder / "dismissed-letters"))
     dead_letters = KafkaDeadLetters(cluster, letters, boundary_fields)
     service = MemoryService(
         backend,

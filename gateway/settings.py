@@ -83,8 +83,8 @@ class GatewaySettings(ConnectionSettings):
     """A file for the audit log, of this gateway alone; None: its lines are in the other log only."""
 
     gateway_imports: Path | None = None
-    """A folder for exports that are being imported: a gateway that starts again goes on with them. None: a temporary
-    one, and an import ends with the gateway."""
+    """A folder for exports that are being imported: a gateway that starts again goes on with them, and knows which dead
+    letters were dismissed. None: a temporary one, and both end with the gateway."""
 
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""

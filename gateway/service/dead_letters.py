@@ -23,6 +23,7 @@ from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, audited, may_everywhere, may_in_project
 from gateway.service.calls import Call, Caller, Refused
+from gateway.service.dismissals import Dismissals
 from schemas.messages.records import Outgoing, Record
 from schemas.moments import iso, moment_of
 from schemas.scopes import ANY_VALUE
@@ -185,12 +186,12 @@ MAX_LETTERS = 10_000
 class DeadLetterList:
     """The letters, and which of them were published again. Belongs to one event loop."""
 
-    def __init__(self, limit: int = MAX_LETTERS) -> None:
+    def __init__(self, limit: int = MAX_LETTERS, dismissals: Dismissals | None = None) -> None:
         self._limit = limit
+        self._dismissals = dismissals or Dismissals()
         self._ordered: list[tuple[tuple[int, LetterPosition], DeadLetter]] = []
         self._letters: dict[LetterPosition, DeadLetter] = {}
         self._replayed: dict[LetterPosition, LetterPosition | None] = {}
-        self._dismissed: set[LetterPosition] = set()
         self.is_full = False
         """True once an earlier letter had to be left out."""
 
@@ -207,7 +208,6 @@ class DeadLetterList:
             self.is_full = True
             del self._letters[dropped.position]
             self._replayed.pop(dropped.position, None)
-            self._dismissed.discard(dropped.position)
             if dropped.replayed_from is not None and self._replayed.get(dropped.replayed_from) == dropped.position:
                 del self._replayed[dropped.replayed_from]
 
@@ -227,13 +227,13 @@ class DeadLetterList:
         """True if the letter is known to have been published again: since this gateway started, or it came back."""
         return position in self._replayed
 
-    def dismiss(self, position: LetterPosition, *, dismissed: bool) -> None:
-        """Mark a letter as dealt with, or take that back."""
-        (self._dismissed.add if dismissed else self._dismissed.discard)(position)
+    def dismiss(self, letter: DeadLetter, *, dismissed: bool) -> None:
+        """Mark a letter as dealt with, or take that back. Raises Refused, `unavailable`."""
+        self._dismissals.change(f"{letter.at_ms} {letter.position}", dismissed=dismissed)
 
-    def is_dismissed(self, position: LetterPosition) -> bool:
-        """True if a letter was dismissed since this gateway started."""
-        return position in self._dismissed
+    def is_dismissed(self, letter: DeadLetter) -> bool:
+        """True if a letter was dismissed at this gateway."""
+        return f"{letter.at_ms} {letter.position}" in self._dismissals
 
     def came_back(self, position: LetterPosition) -> LetterPosition | None:
         """Return the position of the letter that a republished letter became; None without one."""
@@ -379,15 +379,15 @@ class DeadLetters:
         return _may(caller, letter, "manage")
 
     def is_dismissed(self, letter: DeadLetter) -> bool:
-        """True if a letter was dismissed since this gateway started."""
-        return self._letters.is_dismissed(letter.position)
+        """True if a letter was dismissed at this gateway."""
+        return self._letters.is_dismissed(letter)
 
     def dismiss(self, call: Call, letter: DeadLetter, *, dismissed: bool = True) -> None:
         """Take a letter out of the list, or put it back; the topic keeps it. Raises Refused."""
         if not _may(call.caller, letter, "manage"):
             raise Refused("not_allowed", "this key may not manage the user of this letter")
         with audited(call, "dismiss", {}, letters=[str(letter.position)], dismissed=dismissed):
-            self._letters.dismiss(letter.position, dismissed=dismissed)
+            self._letters.dismiss(letter, dismissed=dismissed)
 
     async def replay_edited(self, call: Call, letter: DeadLetter, value: bytes) -> None:
         """Publish a letter with another value, under its key. Raises Refused.

@@ -171,7 +171,8 @@ class Imports:
     async def running(self) -> AsyncGenerator[None]:
         """Continue an earlier gateway's imports; at the end leave unfinished ones to a later one."""
         try:
-            for folder in sorted(self._folder.iterdir()) if self._folder is not None and self._folder.is_dir() else ():
+            exports = self._folder.iterdir() if self._folder is not None and self._folder.is_dir() else ()
+            for folder in sorted(filter(Path.is_dir, exports)):
                 self._resume(folder)
             yield
         finally:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from modestream_client.boundary import USER_BOUNDARY
 
 from gateway.service.dead_letters import DeadLetterList, DeadLetters, LetterPosition, read_letter
+from gateway.service.dismissals import Dismissals
 from schemas.messages.records import Headers, Outgoing, Record
 
 FIRST_MS = 1_700_000_000_000
@@ -16,8 +17,8 @@ class FakeDeadLetterTopic:
     topic_prefix = "memory."
     boundary_fields = USER_BOUNDARY
 
-    def __init__(self, limit: int = 10_000) -> None:
-        self.list = DeadLetterList(limit)
+    def __init__(self, limit: int = 10_000, dismissals: Dismissals | None = None) -> None:
+        self.list = DeadLetterList(limit, dismissals)
         self.letters = DeadLetters(self.list, self)
         self.log: list[Record] = []
         self.published: list[Outgoing] = []

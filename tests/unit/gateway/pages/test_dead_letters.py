@@ -1,12 +1,15 @@
 """Dead letters in the window: what is shown to which caller, and what is published again."""
 
 import json
+from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import pytest
 
 from gateway.service.calls import Caller
 from gateway.service.dead_letters import REPLAYED_FROM
+from gateway.service.dismissals import Dismissals
 from gateway.service.service import MemoryService
 from schemas.messages.records import Headers
 from schemas.state.policies import Grant
@@ -208,6 +211,41 @@ async def test_a_dismissed_letter_is_listed_apart(topic: FakeDeadLetterTopic, se
         assert "dealt with" in (await http.get(f"{PAGE}?dismissed=1")).text
         await http.post(f"{PAGE}/{letter}", data={"do": "restore"})
         assert "dealt with" in (await http.get(PAGE)).text
+
+
+def dismissed(topic: FakeDeadLetterTopic) -> list[str]:
+    return [str(letter.position) for letter in topic.list.newest() if topic.list.is_dismissed(letter)]
+
+
+async def test_a_dismissal_outlives_the_gateway(tmp_path: Path) -> None:
+    file = tmp_path / "imports" / "dismissed-letters"
+    before = FakeDeadLetterTopic(dismissals=Dismissals(file))
+    before.put(b"u1", turn("u1"))
+    before.put(b"u1", turn("u1"))
+    async with pages_over(MemoryService(FakeWire(), dead_letters=before.letters)) as http:
+        await http.post(f"{PAGE}/0-0", data={"do": "dismiss"})
+        await http.post(f"{PAGE}/0-1", data={"do": "dismiss"})
+        await http.post(f"{PAGE}/0-1", data={"do": "restore"})
+    after = FakeDeadLetterTopic(dismissals=Dismissals(file))
+    after.put(b"u1", turn("u1"))
+    after.put(b"u1", turn("u1"))
+    assert dismissed(after) == ["0-0"]
+
+
+async def test_a_dismissal_names_no_letter_of_a_topic_that_was_made_again(topic: FakeDeadLetterTopic) -> None:
+    topic.put(b"u1", turn("u1"))
+    [letter] = topic.list.newest()
+    topic.list.dismiss(replace(letter, at_ms=letter.at_ms - 1), dismissed=True)
+    assert dismissed(topic) == []
+
+
+async def test_a_dismissal_that_can_not_be_kept_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "imports").write_text("no folder")
+    topic = FakeDeadLetterTopic(dismissals=Dismissals(tmp_path / "imports" / "dismissed-letters"))
+    letter = topic.put(b"u1", turn("u1", "not dealt with"))
+    async with pages_over(MemoryService(FakeWire(), dead_letters=topic.letters)) as http:
+        assert (await http.post(f"{PAGE}/{letter}", data={"do": "dismiss"})).status_code == 503
+        assert "not dealt with" in (await http.get(PAGE)).text
 
 
 def test_only_the_last_letters_are_kept() -> None:
