@@ -1,6 +1,7 @@
 """Runs: how turns, questions and consolidations went, and one of them as a waterfall of its steps."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
             "runs.html",
             "Runs",
             PAGE,
-            runs=[run for run in listed["runs"] if _is_of(run, view.project)],
+            runs=by_turn([run for run in listed["runs"] if _is_of(run, view.project)]),
             is_complete=listed["is_complete"],
             filters=filters,
             pipelines=PIPELINES,
@@ -136,6 +137,14 @@ def totals_of(run: Mapping[str, Any]) -> Totals:
     prices = [float(cost) for cost in costs if cost is not None]
     tokens_in, tokens_out = (sum(call.get(name) or 0 for call in calls) for name in ("tokens_in", "tokens_out"))
     return Totals(len(calls), tokens_in, tokens_out, sum(prices) if prices and len(prices) == len(costs) else None)
+
+
+def by_turn(runs: Sequence[Json]) -> list[Json]:
+    """Return runs in their order, those of one turn after its first one."""
+    of_turn: dict[str, list[Json]] = {}
+    for run in runs:
+        of_turn.setdefault(run.get("memory_id") or run["run_id"], []).append(run)
+    return list(chain.from_iterable(of_turn.values()))
 
 
 def _is_of(run: Json, project: str | None) -> bool:

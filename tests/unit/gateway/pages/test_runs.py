@@ -71,6 +71,19 @@ async def test_runs_are_listed_with_time_models_and_failure(wire: FakeWire) -> N
     assert wire.records[0]["arguments"] == {"limit": 100}
 
 
+async def test_a_question_is_shown_where_runs_have_texts(wire: FakeWire) -> None:
+    text = await page(wire, "/admin/runs?user=u1", [run("retrieve-2-7", input={"query": "Where is <Kent>?"})])
+    assert "Where is &lt;Kent&gt;?" in text
+
+
+async def test_runs_of_one_turn_stand_together(wire: FakeWire) -> None:
+    turn = [run(f"memorize-{number}", part, memory_id="m1") for number, part in enumerate(("index", "accept"))]
+    text = await page(wire, "/admin/runs?user=u1", [turn[0], run("retrieve-2-7"), turn[1]])
+    places = [text.index(f"/admin/runs/{name}") for name in ("memorize-0", "memorize-1", "retrieve-2-7")]
+    assert places == sorted(places)
+    assert text.count("its memory") == 1
+
+
 async def test_filters_go_to_the_service(wire: FakeWire) -> None:
     text = await page(wire, "/admin/runs?user=u1&project=p1&pipeline=retrieve&failed=true", [])
     [asked] = [record for record in wire.records if record.get("command") == "list_runs"]
