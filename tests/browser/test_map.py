@@ -3,13 +3,14 @@
 import random
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
 from tests.worlds.browser import System
 
@@ -205,6 +206,55 @@ def test_each_mode_is_a_cloud_of_its_own_and_colours_are_in_the_address(page: Pa
     pressed = page.locator(".legend button[aria-pressed=true]")
     expect(pressed).to_have_count(1)
     expect(page.locator("[data-map-range]")).to_contain_text(f"of {pressed.locator('small').inner_text()}")
+
+
+MANY = 100_000
+
+
+def test_a_map_of_100_000_memories_is_read_by_spans_of_time(page: Page, atlas: httpx.Client) -> None:
+    numbers = random.Random(7)
+    places = [(numbers.gauss(number % 5 / 3 - 0.6, 0.1), numbers.gauss(0, 0.2)) for number in range(MANY)]
+    asked: list[dict[str, str]] = []
+
+    def answer(route: Route) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}
+        asked.append(query)
+        route.fulfill(json={"clouds": [answered(places, query)]})
+
+    page.route("**/map/points?*", answer)
+    open_map(page, mode=MODES[0], project=PROJECT)
+    expect(page.locator("[data-map-status]")).to_have_text(f"{MANY:,} memories on the map.", timeout=60_000)
+    assert asked[0]["limit"] == "1500"
+    assert "until" not in asked[2]
+    assert "since" not in asked[-1]
+
+
+def answered(places: list[tuple[float, float]], query: dict[str, str]) -> dict[str, Any]:
+    """Return a cloud as the gateway does, of memories a minute apart: at most 20,000 of the span, a sample of all."""
+    begin = 1_700_000_000
+    since, until = (
+        round((datetime.fromisoformat(query[name]).timestamp() - begin) / 60) if name in query else end
+        for name, end in (("since", 0), ("until", MANY))
+    )
+    limit = int(query.get("limit", 20_000))
+    rows = list(range(since, until))
+    shown = rows if len(rows) <= limit else sorted(random.Random(1).sample(rows, limit))
+    return {
+        "mode": MODES[0],
+        "space": "5b2f",
+        "method": "neighbour_graph",
+        "made_at": "2026-03-01T09:30:05Z",
+        "settled": True,
+        "left_out": len(rows) - len(shown),
+        "hue": "hue-1",
+        "ids": [f"m{row}" for row in shown],
+        "x": [places[row][0] for row in shown],
+        "y": [places[row][1] for row in shown],
+        "at": [begin + 60 * row for row in shown],
+        "text": [TOPICS[row % 2].format(row) for row in shown],
+        "conversation": {"names": ["a", "b"], "of": [row % 2 for row in shown]},
+        "type": {"names": ["episodic"], "of": [0] * len(shown)},
+    }
 
 
 def test_without_webgl_the_table_has_the_points(context: BrowserContext, page: Page, atlas: httpx.Client) -> None:

@@ -21,7 +21,7 @@ from schemas.messages.retrieval import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
 
 MAX_POINTS = 20_000
-"""Points that the page requests: the limit of one answer (docs/contract.md)."""
+"""Points that the page requests at once: the limit of one answer (docs/contract.md). It reads more by spans of time."""
 
 LISTED_WITHOUT_SCRIPT = 50
 """Rows of the table without scripts; with them, it lists the points in view."""
@@ -65,7 +65,8 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def points(request: Request) -> Response:
         view = pages.view(request)
         limit = min(MAX_POINTS, int(view.query["limit"])) if view.query.get("limit", "").isdecimal() else MAX_POINTS
-        fields = {"mode": view.mode or ANY_VALUE, "limit": limit}
+        span = {name: view.query[name] for name in ("since", "until") if view.query.get(name)}
+        fields = {"mode": view.mode or ANY_VALUE, "limit": limit, **span}
         result = await pages.service.operations.run(GET_MAP, view.call(MAP_WAIT_S), view.read_scope, fields)
         is_compressed = "gzip" in request.headers.get("accept-encoding", "")
         body = await asyncio.to_thread(_encode_map, result, view.hue, compressed=is_compressed)

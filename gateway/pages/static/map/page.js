@@ -4,7 +4,7 @@ import { sendSelection } from "./actions.js";
 import { Legend } from "./legend.js";
 import { PointMap } from "./map.js";
 import { onTheme } from "./palette.js";
-import { follow } from "./points.js";
+import { follow, MOST } from "./points.js";
 import { Renderer } from "./renderer.js";
 import { followSuggestions } from "./suggestions.js";
 import { Table } from "./table.js";
@@ -31,11 +31,11 @@ function start() {
   onTheme(() => map.restyle());
   follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(`${error.message} Trying again …`));
 
-  function shown(clouds) {
+  function shown(clouds, hasRest) {
     mark("map:points");
     part("waiting")?.remove();
     map.show(clouds.filter((cloud) => cloud.ids.length || cloud.left_out || "one" in root.dataset));
-    say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds)].join(" "));
+    say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds, hasRest)].join(" "));
     if (table) return;
     table = new Table(form, map, root.dataset.memory);
     table.refresh();
@@ -86,14 +86,12 @@ function showSelection(map, part) {
   part("picked").textContent = point.cloud.text[point.row] || "(no text)";
 }
 
-function notes(clouds) {
+function notes(clouds, hasRest) {
   const sum = (of) => clouds.reduce((total, cloud) => total + of(cloud), 0);
   const drawn = sum((cloud) => cloud.ids.length), out = sum((cloud) => cloud.left_out);
   const said = [`${drawn.toLocaleString("en")} memories on the map.`];
-  if (out) {
-    const limit = Number(root.dataset.maxPoints).toLocaleString("en");
-    said.push(`${out.toLocaleString("en")} not drawn: they have no vector yet, or are beyond ${limit} points, of which every conversation has its share.`);
-  }
+  if (hasRest) said.push(`The other ${out.toLocaleString("en")} are being loaded.`);
+  else if (out) said.push(`${out.toLocaleString("en")} not drawn: they have no vector yet, or are older than the last ${MOST.toLocaleString("en")}.`);
   if (clouds.some((cloud) => !cloud.settled)) said.push("The map is being laid out; points will still move.");
   return said;
 }

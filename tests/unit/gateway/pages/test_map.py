@@ -74,6 +74,13 @@ def commands(wire: FakeWire, name: str) -> list[dict[str, Any]]:
     return [record for record in wire.records if record.get("command") == name]
 
 
+async def test_points_of_a_span_of_time_are_asked_for(wire: FakeWire) -> None:
+    async with pages_over(MemoryService(wire)) as http:
+        await http.get(f"{POINTS}&since=2026-03-01T00:00:00.000Z&until=2026-03-02T00:00:00.000Z")
+    [asked] = [record for record in wire.records if record["schema"] == "map.v1"]
+    assert (asked["since"], asked["until"]) == ("2026-03-01T00:00:00.000Z", "2026-03-02T00:00:00.000Z")
+
+
 async def test_clouds_stay_apart_and_points_are_columns(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         answer = await http.get(POINTS)
