@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 CheckAccessibility = Callable[[Page], None]
@@ -93,3 +94,19 @@ def test_a_path_that_is_none_is_a_page_that_leads_back(page: Page, check_accessi
     check_accessibility(page)
     page.get_by_role("link", name="Go to the overview").click()
     expect(page).to_have_url("/admin?user=demo")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "?user=demo",
+        "/runs?user=demo",
+        "/categories?user=demo&project=bakery",
+        "/consolidations?user=demo",
+        "/ask?user=demo&project=home&q=rent&show=modes",
+        "/contexts/none?user=demo",
+    ],
+)
+def test_axe_finds_nothing_on_further_pages(page: Page, address: str, check_accessibility: CheckAccessibility) -> None:
+    page.goto(f"/admin{address}")
+    check_accessibility(page)
