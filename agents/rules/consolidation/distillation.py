@@ -37,7 +37,7 @@ from agents.rules.clustering.clustering import (
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import HALF_LIFE_DAYS
 from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns
-from agents.rules.memory.versions import derive_distilled_id, hash_texts
+from agents.rules.memory.versions import derive_distilled_id
 from agents.rules.text.passages import embedding_text, split_sentences
 from agents.rules.text.tokenizer import extract_entities, tokenize
 from schemas.internal.consolidation import RunHistory
