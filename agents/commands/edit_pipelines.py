@@ -27,7 +27,6 @@ from schemas.messages.commands import Command
 from schemas.messages.published import LoggedContext, LoggedReference, Rating
 from schemas.moments import milliseconds_of
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import Memory
 from schemas.state.pipelines import Revision, Topology
 
 JOB_ID = re.compile(r"([a-z_]{1,32})-(\d{1,9})-(\d{1,18})")
@@ -155,27 +154,25 @@ class ShowContexts:
         return context
 
     def _reference(self, reference: LoggedReference) -> dict[str, Any]:
+        shown = reference.model_dump(mode="json", exclude={"offset"}) | {"turns": []}
         memory = self.memories.get(reference.memory_id)
-        # What a category's summary rested on is not kept.
-        is_category = reference.memory_id.startswith(CATEGORY_ID_PREFIX)
-        shown = reference.model_dump(mode="json", exclude={"offset"}) | {"turns": self._turns(memory, reference.offset)}
-        return shown if memory is not None or is_category else shown | {"forgotten": True}
-
-    def _turns(self, memory: Memory | None, offset: int | None) -> list[dict[str, Any]]:
         if memory is None:
-            return []
+            # What a category's summary rested on is not kept.
+            is_category = reference.memory_id.startswith(CATEGORY_ID_PREFIX)
+            return shown if is_category else shown | {"forgotten": True}
         ids = dict.fromkeys(quote.memory_id for quote in memory.evidence if quote.memory_id is not None)
         turns = [memory] if memory.origin == "said" else map(self.memories.get, list(ids)[:MAX_SHOWN_TURNS])
-        return [
+        shown["turns"] = [
             {
                 "turn_id": turn.turn_id,
                 "conversation_id": turn.conversation_id,
                 "partition": self.partition,
-                "offset": turn.latest if offset is None else offset,
+                "offset": turn.latest if reference.offset is None else reference.offset,
             }
             for turn in turns
             if turn is not None
         ]
+        return shown
 
 
 MAX_ATTEMPTS = 5

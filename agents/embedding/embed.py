@@ -207,20 +207,14 @@ class Embed:
         before = memory.embedding
         moved = before.place is not None and before.place.space == space.fingerprint.digest
         if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
-            source = VectorSpace(before.place.mode, space.fingerprint)
-            if (stored := await self._stored_vectors(index, source, memory)) is not None:
+            source, ids = VectorSpace(before.place.mode, space.fingerprint), [memory.memory_id]
+            hash_before = (await index.hashes(source, ids)).get(memory.memory_id)
+            stored = (await index.vectors(source, ids)).get(memory.memory_id)
+            # A batch is written between two awaits: equal hashes before and after belong to these vectors.
+            hash_after = (await index.hashes(source, ids)).get(memory.memory_id)
+            if stored is not None and hash_before == hash_after == memory.content_hash:
                 return stored
         return await encode_memory(embedder, memory)
-
-    async def _stored_vectors(self, index: VectorIndex, space: VectorSpace, memory: Memory) -> Encoded | None:
-        """Return the stored vectors of the memory's text; None if those of another text are stored or being written."""
-        ids = [memory.memory_id]
-        before = await index.hashes(space, ids)
-        vectors = await index.vectors(space, ids)
-        # A batch is written between two awaits: equal hashes before and after belong to these vectors.
-        after = await index.hashes(space, ids)
-        hashes = {stored.get(memory.memory_id) for stored in (before, after)}
-        return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
 
     async def _upsert(
         self, index: VectorIndex, space: VectorSpace | None, batch: list[EncodedMemory]

@@ -52,7 +52,10 @@ class ForgetMemories:
 
         They are selected before the first step: what is stored between two steps is of later turns.
         """
-        candidates, moved_items = self._selected(change), self._items_in_mode(change)
+        candidates = self._selected(change)
+        item_indexes = () if change.mode is None else all_item_index_names(change.scope.boundary)
+        columns = map(self.words.memory_columns, item_indexes)
+        moved_items = [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]
         selected: dict[str, None] = {}
         item_ids: dict[str, None] = {}
         for memory in self._read(candidates):
@@ -115,12 +118,6 @@ class ForgetMemories:
             first = next(filter(None, self._read(turns)), None)
             if first is not None and first.conversation_id == wanted:
                 yield from turns
-
-    def _items_in_mode(self, change: Change) -> Sequence[str]:
-        if change.mode is None:
-            return []
-        columns = map(self.words.memory_columns, all_item_index_names(change.scope.boundary))
-        return [memory_id for indexed in columns for memory_id in list_ids_in_mode(indexed, change.mode)]
 
     def _forget(self, memory_ids: Iterable[str], selected: Collection[str]) -> Iterator[WriteStep]:
         """Forget these by their current records: they may have been written or forgotten since they were selected."""

@@ -4,11 +4,6 @@ Enters: a turn with its supports (what it contributes to items). Leaves: the eve
 from its supports: a repeated turn changes nothing, another turn adds support, and an edited, moved or forgotten turn
 withdraws its own. An item without support is removed and may be found again; an item that a user has forgotten is not
 made again.
-
-A turn is written before its items, and lists all items that may hold its support, withdrawn ones included; when these
-are written, it is written again with the remaining ones. A redelivery thus finds and repeats interrupted work.
-
-The items of a turn are written in slices, each item in one: a page has more than a hundred.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -191,10 +186,13 @@ class KeepItems:
         written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
         if any(item_mode(turn, support) != turn.mode for support in supports):
             written = written.model_copy(update={"items_apart": True})
+        # Before its items, with all that may hold its support, withdrawn ones included; when these are written, it is
+        # written again with the remaining ones. So a redelivery finds and repeats interrupted work.
         self.write(written)
         events: list[MemoryEvent] = []
         for item_id, given in supports_by_item.items():
             events += self._support(item_id, given, written)
+            # A page has more than a hundred items.
             yield
         for item_id in dropped:
             events += self._repair_dropped(item_id, turn, remaining)
@@ -308,16 +306,13 @@ class KeepItems:
         current_id = self._follow_merges(memory_id)
         if current_id != memory_id:
             memory_id = current_id
-            self._name_item(turn.memory_id, memory_id)
+            # The turn names the item before it supports it.
+            current = self.memories.get(turn.memory_id)
+            if current is not None and memory_id not in current.items:
+                self.write(current.model_copy(update={"items": (*current.items, memory_id)}))
         before = self.memories.get(memory_id)
         supports = replace_supports(before, (turn.memory_id,), given)
         return self.put_item(self._build(memory_id, supports, turn, before), before)[1]
-
-    def _name_item(self, turn_id: str, memory_id: str) -> None:
-        """Have a turn name an item, before it supports it."""
-        turn = self.memories.get(turn_id)
-        if turn is not None and memory_id not in turn.items:
-            self.write(turn.model_copy(update={"items": (*turn.items, memory_id)}))
 
     def _withdraw_from_successor(self, item: Memory, tombstones: Collection[str]) -> list[MemoryEvent]:
         """Remove the supports that these tombstones forget from the item that an item was merged into."""
