@@ -2,8 +2,8 @@
 
 Enters: turns as written, texts of files, and what moves or forgets turns. Leaves: records, rows of the table `files`,
 and the events that must follow. Guaranteed: a document memory has an id of its turn, its resource and its number, so
-that reading a file again makes no second one; a turn says how many there may be before the first is written, so that
-whatever forgets it finds them; bytes are removed once no memory of the user has them, and that is durable.
+that reading a file again makes no second one; bytes are removed once no memory of the user has them, and that is
+durable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,6 +174,7 @@ class KeepFiles:
             return False
         parts = max(resource.parts, len(text.segments))
         if parts != resource.parts:
+            # Before the first part is written: whatever forgets the turn finds all of them.
             self.write(with_resource(turn, resource.model_copy(update={"parts": parts})))
         return True
 

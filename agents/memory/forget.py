@@ -1,10 +1,8 @@
 """Forget memories permanently, with what was derived from them: records, index entries, and by events the vectors.
 
 Enters: a change. Leaves: a step for each memory, written when it is yielded; between two steps other events may be
-handled. Each record is replaced by a tombstone, which is read before a turn is accepted. Derived memories are forgotten
-before their sources, so that a change that is redelivered after a crash still finds them: a turn names its items and
-its distilled memory. Items that other turns support keep those supports; sources of a forgotten distilled memory are
-current again.
+handled. Each record is replaced by a tombstone, which is read before a turn is accepted. Items that other turns support
+keep those supports; sources of a forgotten distilled memory are current again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -124,7 +122,8 @@ class ForgetMemories:
         for memory_id in memory_ids:
             if (current := self.memories.get(memory_id)) is not None:
                 yield from self.files.forget_parts(current)
-            # Other events may have been handled in the meantime: look for derived memories until none is left.
+            # Derived memories before their source, which names them: so a change that is redelivered after a crash
+            # still finds them. Other events may have been handled in the meantime: look until none is left.
             while (memory := self.memories.get(memory_id)) is not None:
                 derived = next(self._forget_derived(memory, selected), None)
                 if derived is None:

@@ -1,8 +1,7 @@
 """Apply the results of consolidations: a distilled memory supersedes its turns, an item supersedes its duplicates.
 
 Every turn must still be as it was distilled, and current; otherwise nothing is written, and what a killed worker left
-half done is withdrawn. The distilled memory is written before its turns are superseded: a crash between the two leaves
-all of them visible. Idempotent.
+half done is withdrawn. Idempotent.
 """
 
 from collections.abc import Iterable
@@ -52,6 +51,7 @@ class Supersede:
             return self.withdraw(known, event.sources) if is_half_done else []
         memory = known or event.memory
         if known is None:
+            # Before its turns are superseded: a crash between the two leaves all of them visible.
             self.write(memory)
         for source in self._sources(event):
             # After a kill some are superseded: the changelog may have had the first rows of a commit.

@@ -9,8 +9,7 @@ most: greedy coverage of content stems within a budget, gain over length (Lin an
 Functions for Document Summarization", 2011). A sentence from another day than the medoid is dated.
 
 `stability` is the probability that an item still holds. Its initial value follows from the record: from the turn that
-said it last, or from the number of turns. So decay is never applied twice, and a repetition resets it. Age is counted
-in whole days and the result rounded: a second run on a day changes nothing.
+said it last, or from the number of turns. So decay is never applied twice, and a repetition resets it.
 """
 
 import json
@@ -64,6 +63,7 @@ def decayed_stability(memory: Memory, at: datetime) -> float | None:
     if item is None:
         return None
     initial = item.supports[-1].stability if item.supports else rule_of_succession(len(memory.evidence))
+    # Whole days, and a rounded result: a second run on a day changes nothing.
     days = max(0, (at - memory.occurred_at).days)
     remaining = MIN_STABILITY_SHARE + (1 - MIN_STABILITY_SHARE) * 0.5 ** (days / HALF_LIFE_DAYS[memory.decay])
     now = initial if days == 0 else round(initial * remaining / STABILITY_STEP) * STABILITY_STEP
