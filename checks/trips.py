@@ -13,7 +13,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -22,8 +22,8 @@ from unittest.mock import patch
 
 from agents.rules.answer.hits import hit_of
 from checks import PRODUCT
-from streams.flow.background import boundaries
-from streams.tables.memory_table import MemoryTable
+from streams.flow.background import boundaries, reading_files
+from streams.tables.memory_tables import MemoryTable
 from tests.worlds.gateway import http_over
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -101,8 +101,11 @@ async def observe(request: Callable[[], Awaitable[Any]]) -> Trip:
 @asynccontextmanager
 async def requests_of(directory: Path) -> AsyncIterator[dict[str, Callable[[], Awaitable[Any]]]]:
     """Run a pipeline that has a turn, and yield its requests by the names of `LIMITS`, in the order to be made."""
-    # The counts of each user are published by a timer, in the middle of whichever trip.
-    with patch.object(boundaries, "PUBLISH_INTERVAL_S", 3600):
+    # By timers, in the middle of whichever trip, the counts of each user are published, and files are looked for.
+    timers = [(boundaries, "PUBLISH_INTERVAL_S"), (reading_files, "LOOK_INTERVAL_S")]
+    with ExitStack() as patched:
+        for module, interval in timers:
+            patched.enter_context(patch.object(module, interval, 3600))
         async with InMemoryPipeline(directory).running() as pipeline, http_over(InMemoryTransport(pipeline)) as gateway:
 
             async def turn() -> None:

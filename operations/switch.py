@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from schemas.internal.service import PAUSE_S, Successor, SuccessorState
-from streams.adapters.kafka.admin import delete_topics, hosts_of_members, topics_of_deployment
+from streams.adapters.kafka.clients import delete_topics, hosts_of_members, topics_of_deployment
 from streams.adapters.kafka.deployment_log import read_successor, write_successor
 from streams.settings import Settings
 from streams.topics import group_id

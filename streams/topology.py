@@ -47,8 +47,7 @@ from schemas.scopes import ScopeFields
 from streams.channels import input_channels
 from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
-from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import Channel, EventReader, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.job_recorder import JobRecorder, consolidation_job, requested_job, running_job
 from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites

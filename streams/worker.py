@@ -18,7 +18,7 @@ import uvloop
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.model_loading import RecordedModels
 from streams.adapters.files.object_bytes import ResourceBytes
-from streams.adapters.kafka.admin import hosts_of_members
+from streams.adapters.kafka.clients import hosts_of_members
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor
 from streams.adapters.kafka.logs import KafkaBoundaryLog, KafkaForgottenLogs, KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
@@ -39,6 +39,7 @@ from streams.bootstrap.adapters import (
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.bootstrap.context import build_context
+from streams.bootstrap.data_directory import check_scope_fields, load_worker_id, save_scope_fields
 from streams.bootstrap.deployment_records import (
     GeneralMode,
     RecordedSpaces,
@@ -48,8 +49,6 @@ from streams.bootstrap.deployment_records import (
 )
 from streams.bootstrap.member_guard import MEMBER_FILE, MemberFile, check_member, has_other_directories, should_leave
 from streams.bootstrap.partition_assignment import PartitionAssignment, build_preparer
-from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
-from streams.bootstrap.worker_id import load_worker_id
 from streams.bootstrap.worker_topics import TopicSettings, prepare_topics, retention_runs
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
@@ -62,8 +61,9 @@ from streams.flow.pipelines.comparing import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.metrics import Meters
-from streams.retention import LogRetention
+from streams.runtime.awaited_table import databases_of
 from streams.runtime.fast_start_worker import run_until_signal
+from streams.runtime.fence import end_process, until_cancelled
 from streams.runtime.header_names import patch_aiokafka
 from streams.runtime.kafka_app import (
     copies_of,
@@ -78,11 +78,9 @@ from streams.runtime.kafka_app import (
     partition_locks_of,
     set_read_topics,
 )
-from streams.runtime.partition_store import databases_of
-from streams.runtime.process_end import end_process, until_cancelled
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import group_id, topics_with_prefix
+from streams.topics import LogRetention, group_id, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 from streams.up.child import is_supervised
 from streams.wire.cloudevents import CloudEvents, described_topics

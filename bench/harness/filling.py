@@ -26,10 +26,10 @@ from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
+from streams.runtime.awaited_table import databases_of
 from streams.runtime.kafka_app import create_kafka_app, partition_locks_of
-from streams.runtime.partition_store import databases_of
 from streams.settings import Settings
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_tables import MemoryTable
 from streams.wire.partitioning import partition_of
 
 BATCH = 1024

@@ -16,10 +16,10 @@ from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
 
 from operations.copy.entry_builder import LOGS, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
-from streams.adapters.kafka.admin import committed_offsets, count_partitions
+from streams.adapters.kafka.clients import committed_offsets, count_partitions
 from streams.adapters.kafka.logs import PIPELINES_PARTITION, open_reader, read_to_end
 from streams.settings import Settings
-from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
+from streams.tables.memory_tables import FORGOTTEN_TOMBSTONE
 from streams.topics import Topics, changelog, group_id, topics_with_prefix
 from streams.wire.archived_turns import original_turn
 

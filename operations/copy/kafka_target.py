@@ -18,7 +18,7 @@ from operations.deployment import until_embedded
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
-from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.clients import committed_offsets, ensure_topics
 from streams.adapters.kafka.logs import PIPELINES_PARTITION, open_reader, read_to_end
 from streams.settings import Settings
 from streams.topics import group_id, kept_hours, topic_configs, topics_with_prefix

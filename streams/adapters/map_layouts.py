@@ -23,7 +23,7 @@ import numpy as np
 import structlog
 
 from agents.rules.maps.layout import MapLayout, StopCondition
-from streams.adapters.priorities import LOW_PRIORITY
+from streams.adapters.child_processes import LOW_PRIORITY
 
 FORMAT = 1
 """Of the files; those of another format are made again."""

@@ -18,7 +18,7 @@ import structlog
 from agents.rules.items.extracting import ExtractedItem
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
-from streams.adapters.priorities import LOW_PRIORITY
+from streams.adapters.child_processes import LOW_PRIORITY
 from streams.flow.text_reading import find_in_text, keep_found, read_in_thread
 
 log = structlog.get_logger()

@@ -52,7 +52,7 @@ from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.pipelines.comparing import CompareRevisions
 from streams.flow.steps.evaluate import EvaluateRevisions
 from streams.flow.steps.remember import PrepareTurns
-from streams.flow.stores.stores import PartitionStores
+from streams.flow.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.observability.tracing import carried_headers
 from streams.partition_agents import Agents, PartitionAgents

@@ -36,7 +36,7 @@ from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
 from streams.flow.pipelines.comparing import PipelineHistory
 from streams.flow.pipelines.in_force import Pipelines
-from streams.flow.runs.timed_models import TimedModels
+from streams.flow.runs.recorder import TimedModels
 from streams.settings import Settings
 
 Config = TypeVar("Config", bound=BaseModel)

@@ -17,22 +17,18 @@ from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import Publisher
 from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
-from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import LexicalStore, ObservedTable, Table
+from streams.flow.stores import LexicalStore, ObservedTable, Stores, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
-from streams.partition.commit import PartitionCommits
-from streams.partition.progress import AppliedOffsets
-from streams.retention import LogRetention
-from streams.runtime.isolation import READ_COMMITTED
+from streams.partition.commit import AppliedOffsets, PartitionCommits
+from streams.runtime.awaited_table import databases_of
 from streams.runtime.kafka_app import App, changelog_of, send_row, set_commits
-from streams.runtime.partition_store import databases_of
+from streams.runtime.request_reader import READ_COMMITTED
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
-from streams.tables.file_table import FileTable
 from streams.tables.json_table import (
     MAX_PARSED_MODES,
     CategoryTable,
@@ -43,8 +39,8 @@ from streams.tables.json_table import (
     ReceiptTable,
     ScopeTable,
 )
-from streams.tables.memory_table import MEMORIES, MemoryTable
-from streams.topics import topics_with_prefix
+from streams.tables.memory_tables import MEMORIES, FileTable, MemoryTable
+from streams.topics import LogRetention, topics_with_prefix
 from streams.wire.partitioning import boundary_in
 
 CompleteModes = Callable[[ModeDeclarations], ModeDeclarations]

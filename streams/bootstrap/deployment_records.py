@@ -47,7 +47,7 @@ from schemas.state.modes import (
 )
 from schemas.version import RELEASE
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, last_successor
-from streams.bootstrap.scope_guard import MIGRATE
+from streams.bootstrap.data_directory import MIGRATE
 from streams.bootstrap.worker_topics import CREATE_THEM, VALIDATES
 from streams.channels import input_channels
 from streams.deployment_log import DeploymentLog, agree, readable

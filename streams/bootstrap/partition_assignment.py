@@ -9,7 +9,7 @@ import structlog
 from agents.ports.indexes import VectorIndexes
 from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
-from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.clients import committed_offsets
 from streams.adapters.lexical.building import LexicalBuilder
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.worker_context import WorkerContext
@@ -17,7 +17,7 @@ from streams.partition_agents import Agents
 from streams.runtime.kafka_app import App, confirm_membership, copies_of, derive_rows, partition_locks_of
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.tables.memory_table import MEMORIES, index_rows
+from streams.tables.memory_tables import MEMORIES, index_rows
 from streams.topics import group_id
 
 

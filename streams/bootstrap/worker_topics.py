@@ -11,18 +11,17 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from streams.adapters.kafka.admin import NotProvisioned, correct_topic_settings, ensure_topics
+from streams.adapters.kafka.clients import NotProvisioned, correct_topic_settings, ensure_topics
 from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.backoff import until_available
-from streams.bootstrap.scope_guard import MIGRATE
+from streams.bootstrap.data_directory import MIGRATE
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns, ErasableWords, EraseTexts
-from streams.flow.turns_archive import ArchivedTurns
+from streams.flow.turns_log import ArchivedTurns
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.retention import LogRetention
 from streams.settings import Settings
-from streams.topics import CHANGELOG, Topics, kept_hours, repaired_settings, topic_configs
+from streams.topics import CHANGELOG, LogRetention, Topics, kept_hours, repaired_settings, topic_configs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from schemas.internal.changes import JOB_KINDS, Job, JobProgress
 from schemas.internal.job_history import JobHistory, StoredJob
-from streams.flow.stores.tables import Table
+from streams.flow.stores import Table
 
 MAX_BACKFILL_TIMES = 256
 """Modes of a boundary with a stored time, those of the last backfills: as many as it can have declared. The rest are

@@ -17,17 +17,14 @@ from streams.flow.death_counts import DeathCounts
 from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.publisher import Publisher
-from streams.flow.requests.channel import Replies
-from streams.flow.requests.events import RecentEvents
+from streams.flow.requests.channel import RecentEvents, Replies
 from streams.flow.runs.recorder import RunRecorder
-from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import ReceiptStore, ScopeStore, Table
+from streams.flow.stores import ReceiptStore, ScopeStore, Stores, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds, TurnsLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
-from streams.partition.commit import PartitionCommits
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets, PartitionCommits
 from streams.topics import Topics
 
 

@@ -32,14 +32,17 @@ from faust.types import TP
 from faust.types.tuples import Message
 from modestream_client.kafka.log_reader import next_offset, open_log_reader
 
-from streams.runtime.delivery import Delivery
-from streams.runtime.fence import GroupFence
+from streams.runtime.delivery import Delivery, HeldEvent, Inbox
+from streams.runtime.fence import GroupFence, end_process
 from streams.runtime.header_names import patch_header_decoding
-from streams.runtime.inbox import HeldEvent, Inbox
-from streams.runtime.isolation import READ_COMMITTED, readable_end, set_isolation_level
 from streams.runtime.membership import Membership
-from streams.runtime.process_end import end_process
-from streams.runtime.request_reader import RequestReader, create_request_consumer
+from streams.runtime.request_reader import (
+    READ_COMMITTED,
+    RequestReader,
+    create_request_consumer,
+    readable_end,
+    set_isolation_level,
+)
 from streams.settings import IsolationLevel, KafkaConnection
 
 FETCH_WAIT_MS = 200
@@ -49,7 +52,7 @@ long: offsets, twice at every start and rebalance, and once for a `forget`. Faus
 
 
 class GroupApp(Protocol):
-    """App attributes needed by the thread; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has them."""
+    """App attributes needed by the thread; `streams.runtime.partition_assignor.SafeAssignmentApp` has them."""
 
     fence: GroupFence
     membership: Membership
@@ -119,7 +122,7 @@ UNDER_WAY_FOR_S = 0.05
 
 
 class ReadingApp(Protocol):
-    """App attributes needed by the consumer; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has them."""
+    """App attributes needed by the consumer; `streams.runtime.partition_assignor.SafeAssignmentApp` has them."""
 
     kafka_connection: KafkaConnection
     isolation_level: IsolationLevel

@@ -21,9 +21,9 @@ from mode import Service
 
 from streams.batching import batches
 from streams.partition.database import TableRows
-from streams.runtime.partition_store import PartitionStore, databases_of
-from streams.runtime.process_end import DEFECT_CODE, end_process
-from streams.runtime.safe_assignment_app import SafeAssignmentApp
+from streams.runtime.awaited_table import PartitionStore, databases_of
+from streams.runtime.fence import DEFECT_CODE, end_process
+from streams.runtime.partition_assignor import SafeAssignmentApp
 
 # Faust's recovery of tables, where a table may be ahead of its changelog: a power cut took the end of Kafka's log.
 #

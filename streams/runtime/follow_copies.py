@@ -19,7 +19,7 @@ from modestream_client.kafka.log_reader import LogReader, open_log_reader
 from schemas.failures import Unavailable
 from streams.batching import batches
 from streams.foreground import Foreground
-from streams.runtime.partition_store import PartitionStore
+from streams.runtime.awaited_table import PartitionStore
 from streams.topics import MAX_OUTPUT_BYTES
 
 PAGE_RECORDS = 500

@@ -15,18 +15,14 @@ from modestream_client.kafka.security import KafkaSecurity
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
-from streams.runtime.awaited_table import Commits
-from streams.runtime.changelog_producer import ChangelogProducer
-from streams.runtime.delivery import Delivery
+from streams.runtime.awaited_table import PARTITION_STORE, ChangelogProducer, Commits, DeriveRows
+from streams.runtime.delivery import Delivery, HeldEvent, Inbox
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
 from streams.runtime.follow_copies import FollowCopies
-from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
-from streams.runtime.partition_assignor import FixedPartitionAssignor
+from streams.runtime.partition_assignor import FixedPartitionAssignor, SafeAssignmentApp
 from streams.runtime.partition_locks import PartitionLocks
-from streams.runtime.partition_store import PARTITION_STORE, DeriveRows
-from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 

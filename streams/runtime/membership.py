@@ -21,7 +21,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v1, JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.types import Int32, Schema, String
 
-from streams.runtime.process_end import end_refused
+from streams.runtime.fence import end_refused
 
 # The heartbeat with a `group.instance.id`, Kafka's version 3.
 #

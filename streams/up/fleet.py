@@ -13,7 +13,7 @@ import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from streams.adapters.embedding.process.process_lock import end_shared_processes
+from streams.adapters.embedding.process.embedder_process import end_shared_processes
 from streams.settings import shared_embedder_dir
 from streams.up.child import rotate_log
 from streams.up.console import PrintLine

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streams.adapters.embedding.process.process_lock import end_shared_processes, pid_of
+from streams.adapters.embedding.process.embedder_process import end_shared_processes, pid_of
 from streams.settings import shared_embedder_dir
 from streams.up.child import CHILD_MARK_VARIABLE, REPLACEMENT_SUFFIX, child_mark, read_pid
 from streams.up.console import PrintLine

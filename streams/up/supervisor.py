@@ -38,7 +38,7 @@ RESTART_SIGNAL = signal.SIGUSR1
 
 
 async def run_up(options: UpOptions) -> int:
-    """Run until a signal. Return the exit code, one of `streams.exit_codes`; the reason of a refusal is printed."""
+    """Run until a signal. Return the exit code, of `docs/operations.md`; the reason of a refusal is printed."""
     layout = Layout(options.data_dir.expanduser().resolve())
 
     async def run() -> None:

@@ -1,5 +1,5 @@
 from agents.rules.text.tokenizer import question_terms
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 
 
 def found(words: LexicalStore, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:

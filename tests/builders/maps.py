@@ -8,7 +8,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.indexes import VectorIndex
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
-from streams.flow.stores.stores import PartitionStores
+from streams.flow.stores import PartitionStores
 
 
 def draw_map_over(

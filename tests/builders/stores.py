@@ -6,8 +6,7 @@ from agents.memory.remember import Remember
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.models import Embedders
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.stores import PartitionStores, Stores
-from streams.flow.stores.tables import LexicalStore, MemoryStore
+from streams.flow.stores import LexicalStore, MemoryStore, PartitionStores, Stores
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from tests.fakes.tables.categories import FakeCategories

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category, Taxonomy
-from streams.flow.stores.tables import ScopeStore, Table
+from streams.flow.stores import ScopeStore, Table
 from streams.tables.json_table import CategoryTable
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.table_store import dict_store

@@ -4,7 +4,7 @@ import faust
 import pytest
 
 from schemas.state.interaction import InteractionCounts, WeekSample
-from streams.flow.stores.tables import InteractionStore
+from streams.flow.stores import InteractionStore
 from streams.tables.json_table import InteractionTable
 from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.table_store import dict_store

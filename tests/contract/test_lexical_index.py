@@ -1,8 +1,8 @@
-"""What every lexical index finds (`streams.flow.stores.tables.LexicalStore`)."""
+"""What every lexical index finds (`streams.flow.stores.LexicalStore`)."""
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import CategoryAssignment, Item, Resource
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 

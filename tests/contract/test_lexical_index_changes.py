@@ -13,7 +13,7 @@ from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
 from schemas.state.modes import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import embedded_in, made
 from tests.properties import SEEDS, SHARED_FIXTURE, scaled

@@ -4,7 +4,7 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.text.languages import LANGUAGES
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 

@@ -2,7 +2,7 @@
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Embedding, TurnUnderstanding, VectorLocation
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 from tests.builders.memories import embedded_in, made
 
 READY = embedded_in("space-1")

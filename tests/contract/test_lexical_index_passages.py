@@ -7,7 +7,7 @@ from agents.rules.index.vocabulary import Postings
 from agents.rules.text.passages import cut_passages
 from schemas.state.memories import Resource
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores import LexicalStore
 from tests.builders.memories import made
 
 FILLER = "There is a lot to say about it, and most was said before by somebody with more patience. " * 4

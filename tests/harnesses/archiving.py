@@ -15,7 +15,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
-from streams.flow.turns_archive import ArchivedTurns, archive_forgotten
+from streams.flow.turns_log import ArchivedTurns, archive_forgotten
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from streams.wire.partitioning import partition_of

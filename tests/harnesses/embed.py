@@ -14,7 +14,7 @@ from schemas.models.vectors import Encoded, Point
 from schemas.moments import moment_of
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import GENERAL, Mode, VectorSpace
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.turns import TIMESTAMP_MS, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders

@@ -9,8 +9,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.requests.channel import Channel
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import Channel, EventReader
 from streams.flow.steps.apply_changes import AfterForgetting, ApplyChanges, ForgetReceipts
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep

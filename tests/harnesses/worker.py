@@ -25,15 +25,14 @@ from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
 from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import shipped_pipelines
-from streams.flow.requests.channel import Channel, Handler
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import Channel, EventReader, Handler
 from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.step import CommittingStep, TurnsStep
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from streams.topics import topics_with_prefix
 from tests.builders.maps import draw_map_over
 from tests.builders.stores import commits_over, fake_stores, remember_over

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streams.flow.background import scheduling
-from streams.flow.consolidation import run_under_way
+from streams.flow.consolidation import evolving
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
@@ -24,6 +24,6 @@ def _hurry() -> Iterator[None]:
     It does not use `monkeypatch`, since Hypothesis rejects function-scoped fixtures.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_under_way, "RUN_POLL_INTERVAL_S", 0.001)
+        patched.setattr(evolving, "RUN_POLL_INTERVAL_S", 0.001)
         patched.setattr(scheduling, "POLL_INTERVAL_S", 0.001)
         yield

@@ -43,10 +43,10 @@ from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
 from streams.flow.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from streams.partition_agents import Agents
 from streams.settings import Settings
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_tables import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
 from tests.fakes.clock import FakeClock

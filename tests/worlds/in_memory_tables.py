@@ -17,14 +17,14 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_stores
 from streams.flow.boundary_changes import BoundaryChanges
 from streams.flow.job_log import JobLog
-from streams.flow.stores.tables import ScopeStore, Table
+from streams.flow.stores import ScopeStore, Table
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
+from streams.runtime.awaited_table import PartitionStore, databases_of
 from streams.runtime.kafka_app import changelog_of, create_kafka_app, derive_rows, set_commits
-from streams.runtime.partition_store import PartitionStore, databases_of
 from streams.settings import Settings
 from streams.tables.json_table import JsonTable, ReceiptTable, ScopeTable
-from streams.tables.memory_table import MEMORIES, index_rows
+from streams.tables.memory_tables import MEMORIES, index_rows
 
 Changelogs = defaultdict[tuple[str, int], list[tuple[bytes, bytes | None]]]
 """The rows of each changelog's partition, in their order."""

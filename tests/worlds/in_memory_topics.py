@@ -17,7 +17,7 @@ from faust.types.tuples import Message
 
 from agents.ports.clock import Clock
 from schemas.messages.records import Outgoing, Record
-from streams.runtime.inbox import HeldEvent
+from streams.runtime.delivery import HeldEvent
 from streams.topics import Topics
 from streams.wire.partitioning import partition_of
 

@@ -28,7 +28,7 @@ from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import GENERAL, GENERAL_MODE, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from training.ranking.conversations import Conversation, LabelledQuestion
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.exact_index import ExactIndex

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
-from streams.adapters.ending_with_parent import end_with_parent
+from streams.adapters.child_processes import LOW_PRIORITY, end_with_parent
 from streams.adapters.export.model_export import export_model
 from streams.adapters.exported_models import E5, EXPORTED_MODELS, Precision
-from streams.adapters.priorities import LOW_PRIORITY
 
 
 def main() -> None:

@@ -7,8 +7,7 @@ from agents.ports.models import LanguageModel
 from schemas.failures import Unavailable
 from schemas.models.language import Chat, Heard, Unanswerable
 from schemas.state.files import FileText, ReadFailed, Segment
-from streams.adapters.files.segments import Block, cut_segments
-from streams.adapters.files.text_builder import CAPTION, TRANSCRIBE, MediaPiece
+from streams.adapters.files.text_builder import CAPTION, TRANSCRIBE, Block, MediaPiece, cut_segments
 
 CAPTION_PROMPT = (
     "Describe the image in at most three sentences, for a search by words. Say what it shows, no more. Use the language"

@@ -16,8 +16,8 @@ import structlog
 from agents.ports.models import LanguageModel
 from schemas.state.files import FileText, ReadFailed, ReadFailure, Segment
 from streams.adapters.files.frames import FAILED, PICTURE, PIECE, PREFIX, TEXT, decode_piece
-from streams.adapters.files.kinds import expected_kind
 from streams.adapters.files.media_models import MediaModels
+from streams.adapters.files.reading import expected_kind
 from streams.adapters.files.text_builder import MediaPiece
 
 PROJECT_ROOT = Path(__file__).parents[3]

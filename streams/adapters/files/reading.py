@@ -1,15 +1,193 @@
-"""Read a file of any kind, and the attachments of an e-mail. Runs in a process of its own."""
+"""Read a file of any kind, and the attachments of an e-mail; tell what a file is. Runs in a process of its own.
+
+The content decides where it says what it is, else the media type, else the name. A type that the content contradicts is
+ignored: a page called a PDF is read as a page. Raises `ReadFailed` for what no reader reads, and for content that is
+not what the type says and nothing else either.
+"""
 
 import email
 import io
+import re
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import default as modern
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
+from zipfile import BadZipFile, ZipFile
 
 from schemas.state.files import FileText, ReadFailed
-from streams.adapters.files.kinds import Kind, kind_of
 from streams.adapters.files.text_builder import TextBuilder
+
+Kind = Literal[
+    "text", "markdown", "html", "csv", "json", "e-mail", "pdf", "docx", "pptx", "xlsx", "image", "sound", "empty"
+]
+
+TEXT_KINDS: frozenset[Kind] = frozenset({"markdown", "csv", "json", "e-mail", "html"})
+"""Texts of a structure."""
+
+HEAD_BYTES = 8192
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_MACROS = "application/vnd.ms-"
+MEDIA_TYPES: dict[str, Kind] = {
+    "text/plain": "text", "text/markdown": "markdown", "text/x-markdown": "markdown", "text/html": "html",
+    "application/xhtml+xml": "html", "text/csv": "csv", "application/csv": "csv", "text/tab-separated-values": "csv",
+    "application/json": "json", "application/x-ndjson": "json", "application/jsonl": "json", "message/rfc822": "e-mail",
+    "application/pdf": "pdf", f"{_OFFICE}wordprocessingml.document": "docx",
+    f"{_OFFICE}presentationml.presentation": "pptx", f"{_OFFICE}spreadsheetml.sheet": "xlsx",
+    f"{_MACROS}word.document.macroenabled.12": "docx", f"{_MACROS}powerpoint.presentation.macroenabled.12": "pptx",
+    f"{_MACROS}excel.sheet.macroenabled.12": "xlsx",
+}  # fmt: skip
+
+MAJOR_TYPES: dict[str, Kind] = {"image": "image", "audio": "sound", "video": "sound"}
+
+ENDINGS: dict[str, Kind] = {
+    "txt": "text", "log": "text", "md": "markdown", "markdown": "markdown", "htm": "html", "html": "html",
+    "xhtml": "html", "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "eml": "e-mail",
+    "pdf": "pdf", "docx": "docx", "docm": "docx", "pptx": "pptx", "pptm": "pptx", "xlsx": "xlsx", "xlsm": "xlsx",
+    "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "bmp": "image", "tif": "image", "tiff": "image",
+    "webp": "image", "wav": "sound", "mp3": "sound", "m4a": "sound", "ogg": "sound", "oga": "sound", "opus": "sound",
+    "flac": "sound", "aac": "sound", "mp4": "sound", "m4v": "sound", "mov": "sound", "webm": "sound", "mkv": "sound",
+    "avi": "sound", "mpeg": "sound",
+}  # fmt: skip
+
+GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
+"""Types that leave it to the name."""
+
+_SIGNATURES: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
+    (re.compile(rb"(?s)\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|BM.{4}\0{4}|II\*\0|MM\0\*|RIFF.{4}WEBP"), "image"),
+    (re.compile(rb"(?s)RIFF.{4}(?:WAVE|AVI )|ID3[\x02-\x04]|OggS|fLaC|\x1aE\xdf\xa3|FORM.{4}AIF|.{4}ftyp"), "sound"),
+    (re.compile(rb"\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb][^\xff]"), "sound"),
+)
+_PDF = re.compile(rb"%PDF-\d")
+_PDF_WITHIN = 1024
+_COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_OFFICE_PARTS: dict[str, Kind] = {
+    "word/document.xml": "docx",
+    "ppt/presentation.xml": "pptx",
+    "xl/workbook.xml": "xlsx",
+}
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
+         (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
+_LATIN = ["cp1252", "cp1250", "cp1254"]
+_OTHERS = [
+    "cp1251",
+    "koi8_r",
+    "cp1253",
+    "cp1255",
+    "cp1256",
+    "shift_jis",
+    "euc_jp",
+    "gb18030",
+    "big5",
+    "euc_kr",
+    "cp1250",
+]
+LATIN_SHARE = 0.3
+"""Of a text in Latin letters, fewer bytes are beyond ASCII."""
+
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
+_MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HEADERS = re.compile(
+    r"(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version): "
+    r"[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){3}"
+)
+
+
+def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
+    """Return the kind of a file, at its beginning before and after."""
+    declared = _declared(media_type)
+    expected = expected_kind(media_type, name)
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    if not head:
+        return "empty"
+    if kind := _by_content(file, head, expected):
+        return kind
+    encoding = encoding_of(head)
+    text = None if encoding is None else head.decode(encoding, "replace")
+    if text is None:
+        if expected is None:
+            raise ReadFailed("no_reader", f"There is no reader of {declared or 'this type'}.")
+        raise ReadFailed(
+            "unreadable", f"The file is called {declared or name[-50:]}, and its content is something else."
+        )
+    if expected is not None and expected in TEXT_KINDS:
+        return expected
+    if _MARKUP.match(text):
+        return "html"
+    if _HEADERS.match(text):
+        return "e-mail"
+    by_name = _kind_by_name(name)
+    return by_name if by_name is not None and by_name in TEXT_KINDS else "text"
+
+
+def expected_kind(media_type: str, name: str) -> Kind | None:
+    """Return what a file is called, by its media type, or by its name where the type says nothing."""
+    declared = _declared(media_type)
+    by_type = MEDIA_TYPES.get(declared) or MAJOR_TYPES.get(declared.partition("/")[0])
+    return _kind_by_name(name) or by_type if declared in GENERIC_TYPES else by_type
+
+
+def _declared(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _kind_by_name(name: str) -> Kind | None:
+    return ENDINGS.get(name.lower().rpartition(".")[2])
+
+
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding of a text by its beginning; None if it is no text."""
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return encoding
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) > len(head) // 8 and min(even, odd) < 1 + len(head) // 64:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    if even + odd or len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 500:
+        return None
+    for cut in range(4):  # the head may end within a character
+        try:
+            head[: len(head) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return "utf-8"
+    import charset_normalizer  # noqa: PLC0415 - of no use to a worker
+
+    is_latin = sum(byte > 127 for byte in head) < LATIN_SHARE * len(head)
+    best = charset_normalizer.from_bytes(head, cp_isolation=_LATIN if is_latin else _OTHERS).best()
+    return "cp1252" if best is None else best.encoding
+
+
+def _by_content(file: BinaryIO, head: bytes, expected: Kind | None) -> Kind | None:
+    if _PDF.search(head, 0, _PDF_WITHIN):
+        return "pdf"
+    if head.startswith(b"PK\x03\x04"):
+        return _office_kind(file, expected)
+    if head.startswith(_COMPOUND):
+        # Tell a protected document from one of Office before 2007: both are compound files.
+        content = file.read(4 << 20)
+        if _ENCRYPTED in content:
+            raise ReadFailed("unreadable", "The document has a password.")
+        raise ReadFailed("no_reader", "There is no reader of Office files before 2007; save it as DOCX, PPTX or XLSX.")
+    return next((kind for pattern, kind in _SIGNATURES if pattern.match(head)), None)
+
+
+def _office_kind(file: BinaryIO, expected: Kind | None) -> Kind:
+    try:
+        with ZipFile(file) as archive:
+            parts = archive.NameToInfo
+            kind = next((kind for part, kind in _OFFICE_PARTS.items() if part in parts), None)
+    except (BadZipFile, OSError, ValueError, NotImplementedError) as problem:
+        if expected in _OFFICE_PARTS.values():
+            raise ReadFailed("unreadable", "The document is broken: parts of it are missing.") from problem
+        raise ReadFailed("no_reader", "There is no reader of archives.") from problem
+    if kind is None:
+        raise ReadFailed("no_reader", "There is no reader of archives; upload the files in it.")
+    file.seek(0)
+    return kind
+
 
 MAX_DEPTH = 3
 """E-mails in e-mails."""

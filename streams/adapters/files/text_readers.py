@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from schemas.state.files import ReadFailed
-from streams.adapters.files.kinds import HEAD_BYTES, encoding_of
+from streams.adapters.files.reading import HEAD_BYTES, encoding_of
 from streams.adapters.files.text_builder import TextBuilder, too_long
 
 MAX_BYTES_PER_CHAR = 4

@@ -11,9 +11,8 @@ from pydantic import BaseModel
 from schemas.failures import Unavailable
 from schemas.internal.service import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing, Record
-from streams.adapters.kafka.admin import count_partitions
+from streams.adapters.kafka.clients import count_partitions, create_producer, hand_over
 from streams.adapters.kafka.logs import read_to_end
-from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.backoff import until_available
 from streams.flow.publisher import Publisher
 from streams.observability.metrics import Meters

@@ -23,7 +23,7 @@ from schemas.failures import Unavailable
 from schemas.messages.published import LoggedContext
 from schemas.messages.records import Outgoing, Record
 from schemas.state.pipelines import Revision
-from streams.adapters.kafka.admin import committed_offsets, connected_admin
+from streams.adapters.kafka.clients import committed_offsets, connected_admin
 from streams.fair_queue import FairTurns
 from streams.flow.background.boundaries import note_told
 from streams.flow.publisher import Publisher
@@ -379,7 +379,7 @@ TAIL_RECORDS = 1000
 
 
 class KafkaTurnsHistory:
-    """Implements `streams.flow.turns_archive.TurnsHistory`. Opens its reader with the first call."""
+    """Implements `streams.flow.turns_log.TurnsHistory`. Opens its reader with the first call."""
 
     def __init__(self, settings: Settings) -> None:
         topics = topics_with_prefix(settings.topic_prefix)

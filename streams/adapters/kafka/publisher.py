@@ -16,10 +16,10 @@ from aiokafka.errors import KafkaError
 
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
-from streams.adapters.kafka.producers import DeliveryFuture, create_producer, hand_over
+from streams.adapters.kafka.clients import DeliveryFuture, create_producer, hand_over
 from streams.adapters.kafka.reply_writer import UNHURRIED_INTERVAL_S, Bursts, ReplyWriter
 from streams.observability.metrics import Meters
-from streams.runtime.changelog_producer import REFUSALS
+from streams.runtime.awaited_table import REFUSALS
 from streams.runtime.fence import GroupFence
 from streams.settings import KafkaConnection
 from streams.topics import COMPRESSION

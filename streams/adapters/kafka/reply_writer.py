@@ -20,8 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Outgoing
-from streams.adapters.kafka.admin import partitions_of_topics
-from streams.adapters.kafka.producers import create_producer, hand_over
+from streams.adapters.kafka.clients import create_producer, hand_over, partitions_of_topics
 from streams.observability.metrics import Meters
 from streams.runtime.fence import GroupFence
 from streams.settings import KafkaConnection

@@ -12,12 +12,11 @@ from aiokafka.errors import KafkaError
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Record
-from streams.adapters.kafka.admin import committed_offsets, connected_admin, partitions_of_topics
+from streams.adapters.kafka.clients import committed_offsets, connected_admin, partitions_of_topics
 from streams.adapters.kafka.logs import open_reader
 from streams.flow.publisher import await_all
-from streams.retention import MAX_PASS_INTERVAL_S
 from streams.settings import Settings
-from streams.topics import group_id, topics_with_prefix
+from streams.topics import MAX_PASS_INTERVAL_S, group_id, topics_with_prefix
 
 log = structlog.get_logger()
 

@@ -39,7 +39,7 @@ _STATUSES = "SELECT status, count(*) FROM memories WHERE superseded = 0 GROUP BY
 
 
 class SqliteBoundaryCounts:
-    """Implements `streams.flow.stores.tables.BoundaryCounts` over the files of a `SqliteLexicalIndex`."""
+    """Implements `streams.flow.stores.BoundaryCounts` over the files of a `SqliteLexicalIndex`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

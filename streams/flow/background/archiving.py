@@ -17,7 +17,7 @@ from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from schemas.moments import milliseconds_of
 from streams.flow.publisher import Publisher, await_all
-from streams.flow.turns_archive import ArchivedTurns, TurnsHistory
+from streams.flow.turns_log import ArchivedTurns, TurnsHistory
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.topics import Topics

@@ -15,7 +15,7 @@ import structlog
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing, Unavailable
 from schemas.state.memories import Memory
-from streams.flow.requests.events import event_out
+from streams.flow.requests.channel import event_out
 from streams.flow.steps.refresh import understood_turn
 from streams.flow.worker_context import WorkerContext
 

@@ -23,7 +23,7 @@ from schemas.state.modes import ModeDeclarations
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.publisher import await_all
-from streams.flow.stores.tables import BoundaryCounts
+from streams.flow.stores import BoundaryCounts
 from streams.flow.worker_context import WorkerContext
 
 # Count some boundaries of a partition in a thread, and publish their records in the right order.

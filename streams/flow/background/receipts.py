@@ -22,9 +22,9 @@ from schemas.state.modes import VectorSpace
 from streams.batching import batches
 from streams.flow.publisher import await_all
 from streams.flow.steps.apply_changes import ERASED, HIDDEN, PAGES, receipt_out
-from streams.flow.stores.tables import ReceiptStore
+from streams.flow.stores import ReceiptStore
 from streams.flow.worker_context import WorkerContext
-from streams.retention import ERASED_BY_QUARTERS
+from streams.topics import ERASED_BY_QUARTERS
 
 PASS_INTERVAL_S = 2.0
 """The pause between two looks: what was forgotten is gone within seconds, where logs are not erased by a time."""

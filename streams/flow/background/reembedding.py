@@ -28,7 +28,7 @@ from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, Ve
 from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.publisher import await_all
-from streams.flow.requests.events import event_out
+from streams.flow.requests.channel import event_out
 from streams.flow.worker_context import WorkerContext
 
 # Make vectors again that the index has lost, beside the events: their records are complete and stay as they are.

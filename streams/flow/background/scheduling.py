@@ -34,8 +34,8 @@ from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
 from streams.flow.background.boundaries import boundaries_of
 from streams.flow.publisher import await_all
-from streams.flow.requests.events import event_out
-from streams.flow.stores.tables import BoundaryCounts
+from streams.flow.requests.channel import event_out
+from streams.flow.stores import BoundaryCounts
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 

@@ -33,9 +33,7 @@ from schemas.internal.consolidation import (
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.moments import milliseconds_of, moment_of
-from streams.flow.consolidation.deduplicating import Deduplication
-from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, RunProgress
-from streams.flow.consolidation.summarising import ModeDistillation
+from streams.flow.consolidation.evolving import MAX_DIFF_CHARS, Deduplication, ModeDistillation, RunProgress
 from streams.flow.publisher import await_all
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.steps.refresh import MAX_IDS, RunRefreshes

@@ -6,21 +6,25 @@ failure here reaches the request.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 from zlib import crc32
 
 import structlog
 from modestream_client.runs import Pipeline, Run, RunFailure, RunPart
 
-from agents.ports.clock import Clock, RunTimer, step
+from agents.ports.clock import Clock, ModelCall, RunTimer, current_run, step
+from agents.ports.models import LanguageModel
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import TurnAccepted
+from schemas.models.language import AnswerT, Chat, ChatAnswer, Heard, ModelAnswer, OnText, Prompt, Unanswerable
 from schemas.state.memories import Memory
 from streams.flow.publisher import Publisher
 from streams.flow.runs.record import (
@@ -324,3 +328,72 @@ def _code_of(problem: Exception) -> str:
     if isinstance(problem, Rejected):
         return problem.dead_letter_code
     return "unavailable" if isinstance(problem, Unavailable | ModelMissing) else "internal"
+
+
+AnsweredT = TypeVar("AnsweredT", ModelAnswer[Any], ChatAnswer)
+
+
+# Noted of a call are the step's name in the pipelines, profile, time, tokens, cost, and why it failed.
+class TimedModels:
+    """Implements `agents.ports.models.LanguageModel` over other models."""
+
+    def __init__(self, models: LanguageModel, step: str, profile: str | None = None) -> None:
+        """`step` is its name in the pipelines; `profile` the one that they have chosen for it, None for none."""
+        self._models = models
+        self._step = step
+        self._profile = profile
+
+    async def ask(
+        self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
+    ) -> ModelAnswer[AnswerT]:
+        """Ask, and note the call; one that its caller gave up has the failure `timeout`."""
+        chosen = profile or self._profile
+        return await self._noted(self._models.ask(step, role, prompt, answer, chosen), chosen)
+
+    async def continue_chat(
+        self, step: str, role: str, chat: Chat, profile: str | None = None, on_text: OnText | None = None
+    ) -> ChatAnswer:
+        chosen = profile or self._profile
+        return await self._noted(self._models.continue_chat(step, role, chat, chosen, on_text), chosen)
+
+    async def _noted(self, asking: Awaitable[AnsweredT], chosen: str | None) -> AnsweredT:
+        run = current_run()
+        if run is None:
+            return await asking
+        began = perf_counter()
+        try:
+            answered = await asking
+        except (Unavailable, Unanswerable, CancelledError) as problem:
+            run.add_model(ModelCall(self._step, began, perf_counter(), chosen, failure=_failure(problem)))
+            raise
+        tokens = answered.tokens_in, answered.tokens_out
+        run.add_model(ModelCall(self._step, began, perf_counter(), answered.profile, *tokens, answered.cost_usd))
+        return answered
+
+    async def transcribe(self, step: str, role: str, sound: bytes, name: str) -> Sequence[Heard]:
+        """Return what is said in a sound; files are read outside of any run, so no call is noted."""
+        return await self._models.transcribe(step, role, sound, name)
+
+    def has_role(self, role: str) -> bool:
+        """True if a profile is set for this role itself."""
+        return self._models.has_role(role)
+
+    def available(self, step: str, role: str, profile: str | None = None) -> bool:
+        """True if a call of this step may be made now."""
+        return self._models.available(step, role, profile or self._profile)
+
+    async def until_available(self, step: str, role: str, profile: str | None = None) -> None:
+        """Wait until `available`."""
+        await self._models.until_available(step, role, profile or self._profile)
+
+    def status(self) -> Mapping[str, Mapping[str, Any]]:
+        return self._models.status()
+
+    async def close(self) -> None:
+        await self._models.close()
+
+
+def _failure(problem: BaseException) -> str:
+    if isinstance(problem, CancelledError):
+        return "timeout"
+    return "unanswerable" if isinstance(problem, Unanswerable) else "unavailable"

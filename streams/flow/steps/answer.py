@@ -34,7 +34,7 @@ from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from streams.wire.partitioning import forward
 
 # Retrieval with a model, where it was asked for: which layer suffices, and in which order the best hits are.

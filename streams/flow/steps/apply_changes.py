@@ -32,16 +32,12 @@ from streams.backoff import until_available
 from streams.flow.boundary_changes import BoundaryChanges
 from streams.flow.job_log import JobLog
 from streams.flow.publisher import Publisher
-from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.events import derived_events
-from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import ReceiptStore, ScopeStore
-from streams.flow.turns_archive import archive_forgotten
-from streams.flow.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
+from streams.flow.requests.channel import HandlerResult, ReplyOptions, derived_events
+from streams.flow.stores import ReceiptStore, ScopeStore, Stores
+from streams.flow.turns_log import LOG_TIMEOUT_S, TurnsLog, archive_forgotten, wait_until_applied
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import STORAGE_TIMEOUT_S, AppliedOffsets, PartitionCommits
 from streams.topics import Topics
 
 # What follows a change that forgets, besides the memories: answers and runs, tombstones, and the receipt.

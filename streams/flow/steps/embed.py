@@ -28,7 +28,7 @@ from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairShare
 from streams.flow.publisher import Publisher, await_all, no_writes
-from streams.flow.requests.events import APPLIED, EventReader, RecentEvents, derived_events, event_out
+from streams.flow.requests.channel import APPLIED, EventReader, RecentEvents, derived_events, event_out
 from streams.flow.runs.recorder import PartUnderWay, RunRecorder, end_part
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters

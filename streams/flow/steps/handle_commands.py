@@ -26,8 +26,7 @@ from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import ForgottenBefore
 from streams.backoff import until_available
 from streams.flow.publisher import await_all
-from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.events import event_out
+from streams.flow.requests.channel import HandlerResult, ReplyOptions, event_out
 from streams.flow.turns_log import LOG_TIMEOUT_S, TakenTurns
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import forward

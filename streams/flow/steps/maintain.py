@@ -31,8 +31,7 @@ from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
-from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.events import event_out
+from streams.flow.requests.channel import HandlerResult, ReplyOptions, event_out
 from streams.flow.steps.evaluate import EvaluateRevisions, run_evaluation
 from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.worker_context import WorkerContext

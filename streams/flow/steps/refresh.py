@@ -26,8 +26,7 @@ from streams.backoff import until_available
 from streams.batching import batches
 from streams.fair_queue import FairTurns
 from streams.flow.publisher import await_all
-from streams.flow.requests.channel import HandlerResult
-from streams.flow.requests.events import event_out
+from streams.flow.requests.channel import HandlerResult, event_out
 from streams.flow.runs.recorder import timed_part
 from streams.flow.steps.remember import PrepareTurns
 from streams.flow.worker_context import WorkerContext

@@ -35,9 +35,15 @@ from streams.backoff import until_available
 from streams.batching import batches
 from streams.flow.pipelines.in_force import EXTRACT_ITEMS, INGEST, Pipelines, shipped_pipelines
 from streams.flow.publisher import Publisher, await_all, no_writes
-from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.requests.events import APPLIED, EventReader, RecentEvents, derived_events
-from streams.flow.stores.stores import Stores
+from streams.flow.requests.channel import (
+    APPLIED,
+    EventReader,
+    HandlerResult,
+    RecentEvents,
+    ReplyOptions,
+    derived_events,
+)
+from streams.flow.stores import Stores
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters

@@ -21,12 +21,11 @@ from streams.fair_queue import FairShare
 from streams.flow.death_counts import DeathCounts, noted, record_name
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import no_writes
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.runs.recorder import RunRecorder, timed_part
 from streams.observability.tracing import FollowedRecord, RecordTracer
-from streams.partition.commit import COMMIT_INTERVAL_S, PartitionCommits
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import COMMIT_INTERVAL_S, AppliedOffsets, PartitionCommits
 from streams.wire.partitioning import boundary_in
 
 MAX_WAITING_TURNS = 20_000

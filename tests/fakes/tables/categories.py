@@ -10,7 +10,7 @@ from schemas.state.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.stores.tables.ScopeStore` for categories in memory; `writes` counts the writes.
+    """Implements `streams.flow.stores.ScopeStore` for categories in memory; `writes` counts the writes.
 
     While `held` is set writes are not safe yet.
     """

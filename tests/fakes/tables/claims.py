@@ -7,7 +7,7 @@ from schemas.state.memories import Claim
 
 
 class FakeClaims:
-    """Implements `streams.flow.stores.tables.Table` for claims in memory, stored as JSON."""
+    """Implements `streams.flow.stores.Table` for claims in memory, stored as JSON."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[int, str], str] = {}

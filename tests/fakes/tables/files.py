@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, cast
 
-from streams.tables.file_table import FileTable
+from streams.tables.memory_tables import FileTable
 
 
 class FakeRows:

@@ -9,7 +9,7 @@ from schemas.state.intention import Intention
 
 
 class FakeIntentions:
-    """Implements `streams.flow.stores.tables.ScopeStore` in memory; `writes` counts the writes.
+    """Implements `streams.flow.stores.ScopeStore` in memory; `writes` counts the writes.
 
     While `outage` is true, what is written is here and stays unsafe, as with a changelog that does not answer.
     """

@@ -4,7 +4,7 @@ from schemas.state.interaction import InteractionCounts
 
 
 class FakeInteractions:
-    """Implements `streams.flow.stores.tables.InteractionStore` in memory, as JSON; `writes` counts the writes."""
+    """Implements `streams.flow.stores.InteractionStore` in memory, as JSON; `writes` counts the writes."""
 
     def __init__(self) -> None:
         self.writes = 0

@@ -7,7 +7,7 @@ from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
 
 class FakeMemories:
-    """`streams.flow.stores.tables.MemoryStore` in memory; each partition has its own records.
+    """`streams.flow.stores.MemoryStore` in memory; each partition has its own records.
 
     What is kept is the record's JSON, so that nothing survives that a changelog would not carry.
     """

@@ -7,7 +7,7 @@ from schemas.state.modes import Mode, ModeDeclarations
 
 
 class FakeModes:
-    """Implements `streams.flow.stores.tables.Table` for modes in memory; `reads` counts the reads.
+    """Implements `streams.flow.stores.Table` for modes in memory; `reads` counts the reads.
 
     `complete` adds the deployment's `general` to what is read.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from modestream_client import MemoryClient
 
 from schemas.scope_models import deployed_scope
-from streams.bootstrap.worker_id import readiness_probe
+from streams.bootstrap.data_directory import readiness_probe
 from tests.builders.boundary_scopes import TenantAgentScope
 from tests.worlds.live.gateways import Gateway, gateway_on
 from tests.worlds.live.processes import Deployment, eventually

@@ -12,7 +12,7 @@ from gateway.backend.followers import Cluster, Follower
 from gateway.backend.recorded_turns import KafkaRecordedTurns
 from gateway.service.dead_letters import DeadLetterList, LetterPosition
 from schemas.messages.records import Record
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.settings import Settings
 from tests.worlds.live.broker import RunningBroker
 

@@ -6,7 +6,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from schemas.messages.records import Record
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.flow.death_counts import DeathCounts, record_name
 from streams.topics import topic_config
 from streams.wire.partitioning import partition_of

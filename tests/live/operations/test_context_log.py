@@ -11,7 +11,7 @@ import pytest
 
 from schemas.messages.published import LoggedContext
 from schemas.messages.records import Outgoing, Record
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.logs import KafkaContextLog, KafkaForgottenLogs
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.observability.metrics import Meters

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.topic_maintenance import PruneEvents
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix

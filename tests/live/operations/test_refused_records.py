@@ -6,7 +6,7 @@ import json
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from schemas.messages.records import Outgoing
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.observability.metrics import Meters
 from streams.settings import Settings

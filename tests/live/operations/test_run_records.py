@@ -11,7 +11,7 @@ from modestream_client.runs import Run
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from streams.adapters.kafka import logs
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.logs import KafkaRunLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.observability.metrics import Meters

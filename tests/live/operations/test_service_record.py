@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 
 from schemas.internal.service import Release, ServiceRecord
 from schemas.scope_models import deployed_scope
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.backoff import until_available

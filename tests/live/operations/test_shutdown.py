@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from schemas.internal.events import Embedded, Remembered
-from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.clients import committed_offsets
 from streams.topics import group_id
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import Deployment

@@ -13,7 +13,7 @@ from gateway.backend.kafka import ServingBackend
 from gateway.connection_settings import ConnectionSettings
 from gateway.stdio import backend_to
 from operations.migrate import MigrateOptions, migrate
-from streams.adapters.kafka.admin import topics_of_deployment
+from streams.adapters.kafka.clients import topics_of_deployment
 from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment, eventually
 

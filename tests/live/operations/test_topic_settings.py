@@ -4,7 +4,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from streams.adapters.kafka.admin import correct_topic_settings, ensure_topics, is_right
+from streams.adapters.kafka.clients import correct_topic_settings, ensure_topics, is_right
 from streams.settings import Settings
 from streams.topics import CHANGELOG
 from tests.worlds.live.broker import RunningBroker

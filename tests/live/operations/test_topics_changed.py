@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 
-from streams.adapters.kafka.admin import count_partitions, ensure_topics
+from streams.adapters.kafka.clients import count_partitions, ensure_topics
 from streams.topics import topic_config
 from tests.worlds.live.processes import Deployment, eventually
 

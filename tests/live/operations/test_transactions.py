@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from modestream_client import MemoryClient, MemoryServiceError
 
-from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.clients import committed_offsets
 from streams.topics import group_id
 from streams.wire.partitioning import partition_of
 from tests.worlds.live.broker import RunningBroker

@@ -7,12 +7,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from operations.copy.kafka_source import open_logs
 from schemas.messages.records import Record
 from schemas.scopes import Scope
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.clients import ensure_topics
 from streams.adapters.kafka.logs import KafkaTurnsHistory
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
-from streams.flow.turns_archive import ArchivedTurns
+from streams.flow.turns_log import ArchivedTurns
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from streams.adapters.kafka.admin import hosts_of_members
+from streams.adapters.kafka.clients import hosts_of_members
 from streams.bootstrap.member_guard import MemberFile, check_member
 from streams.topics import group_id
 from tests.worlds.live.processes import Deployment, Worker

@@ -13,8 +13,7 @@ from agents.consolidation import consolidate as consolidating
 from agents.rules.consolidation.distillation import cluster_turns
 from schemas.messages.records import Record
 from streams.bootstrap.prompts import CATEGORY_PROMPT
-from streams.flow.consolidation import run_under_way
-from streams.flow.consolidation import summarising as distilling
+from streams.flow.consolidation import evolving
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.consolidation import WATERED, consolidate, remember_many
@@ -65,7 +64,7 @@ def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
 async def test_interrupted_run_has_the_same_result(
     tmp_path: Path, records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distilling, "CLUSTER_BATCH_SIZE", 2)
+    monkeypatch.setattr(evolving, "CLUSTER_BATCH_SIZE", 2)
     pipeline = InMemoryPipeline(tmp_path / "one")
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     async with pipeline.running():
@@ -184,7 +183,7 @@ async def test_turns_are_clustered_outside_the_event_loop(
 async def test_clusters_beyond_the_planning_time_are_left_to_the_next_run(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_under_way, "PLANNING_TIME_SHARE", 0.0)
+    monkeypatch.setattr(evolving, "PLANNING_TIME_SHARE", 0.0)
     for speaker in ("Ana", "Ben"):
         await remember_many(pipeline, 3, speaker=speaker, conversation_id=speaker)
     runs = [await consolidate(pipeline) for _ in range(3)]

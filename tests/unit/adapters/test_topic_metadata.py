@@ -7,7 +7,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v4, MetadataRequest_v5
 
-from streams.adapters.kafka.admin import partitions_of_topics
+from streams.adapters.kafka.clients import partitions_of_topics
 
 
 class RecordingAdmin:

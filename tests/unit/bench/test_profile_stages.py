@@ -19,7 +19,7 @@ REMEMBER = [*AGENT, "RequestPipeline._handle (streams/flow/requests/pipeline.py:
         ([*AGENT, "Embed.write (agents/embedding/embed.py:99)"], "vector index"),
         ([*AGENT, "Embed.encode (agents/embedding/embed.py:80)"], "embedding requests"),
         ([*AGENT, "Bursts.add (streams/adapters/kafka/reply_writer.py:50)"], "events between agents"),
-        ([*ROOT, "ChangelogProducer.send_row (streams/runtime/changelog_producer.py:31)"], "records and changelog"),
+        ([*ROOT, "ChangelogProducer.send_row (streams/runtime/awaited_table.py:31)"], "records and changelog"),
         ([*REMEMBER, "AwaitableTable.read (streams/runtime/awaited_table.py:58)"], "records and changelog"),
         (AGENT, "acknowledgement and commits"),
     ],

@@ -9,9 +9,8 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from streams.bootstrap.worker_topics import TopicSettings
-from streams.retention import LogRetention
 from streams.settings import Settings
-from streams.topics import changelog, topics_with_prefix
+from streams.topics import LogRetention, changelog, topics_with_prefix
 from tests.builders import manifests
 
 FOLDER = manifests.KUBERNETES / "components/strimzi"

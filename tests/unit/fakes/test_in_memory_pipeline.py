@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.tables import ObservedTable
+from streams.flow.stores import ObservedTable
 from streams.runtime.awaited_table import AwaitableTable
 from streams.tables.json_table import InteractionTable
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_tables import MemoryTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 

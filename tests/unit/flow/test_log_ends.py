@@ -9,7 +9,7 @@ from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import OwnWrites
 from streams.flow.turns_log import LogEnds
 from streams.foreground import Foreground
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from tests.fakes.clock import FakeClock
 
 

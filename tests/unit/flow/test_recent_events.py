@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.internal.events import Forgotten, Learned
-from streams.flow.requests import events
-from streams.flow.requests.events import RecentEvents
+from streams.flow.requests import channel
+from streams.flow.requests.channel import RecentEvents
 
 FORGOTTEN = Forgotten(memory_id="m1", places=())
 LEARNED = Learned(memory_id="m1", scope={"user_id": "u1"})
@@ -26,7 +26,7 @@ def test_event_of_several_readers_is_taken_by_each() -> None:
 
 
 def test_full_store_keeps_what_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_EVENTS", 2)
+    monkeypatch.setattr(channel, "MAX_EVENTS", 2)
     recent = RecentEvents()
     for value in (b"1", b"2", b"3"):
         recent.keep(value, FORGOTTEN)
@@ -36,7 +36,7 @@ def test_full_store_keeps_what_is_read_first(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_BYTES", 10)
+    monkeypatch.setattr(channel, "MAX_BYTES", 10)
     recent = RecentEvents()
     for value in (b"a" * 10, b"b" * 10):
         recent.keep(value, FORGOTTEN)
@@ -45,8 +45,8 @@ def test_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_events_that_nothing_reads_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_EVENTS", 1)
-    monkeypatch.setattr(events, "MAX_AGE_S", 0.0)
+    monkeypatch.setattr(channel, "MAX_EVENTS", 1)
+    monkeypatch.setattr(channel, "MAX_AGE_S", 0.0)
     recent = RecentEvents()
     recent.keep(b"1", FORGOTTEN)
     recent.keep(b"2", FORGOTTEN)

@@ -6,7 +6,7 @@ import pytest
 
 from streams.flow import turns_log
 from streams.flow.turns_log import TakenTurns, wait_until_applied
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from tests.fakes.turns_log import HERE, FakeTurnsLog
 
 

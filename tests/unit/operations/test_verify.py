@@ -10,7 +10,7 @@ from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
-from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
+from streams.tables.memory_tables import FORGOTTEN_TOMBSTONE
 from streams.wire.partitioning import partition_of, relocate
 
 PARTITION = partition_of(b"ana", 4)

@@ -1,6 +1,6 @@
 import asyncio
 
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 
 
 async def waiting(progress: AppliedOffsets, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:

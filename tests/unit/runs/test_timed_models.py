@@ -8,7 +8,7 @@ from agents.ports.clock import RunTimer
 from schemas.failures import Unavailable
 from schemas.models.language import Prompt, Unanswerable
 from schemas.state.understanding import Understanding
-from streams.flow.runs.timed_models import TimedModels
+from streams.flow.runs.recorder import TimedModels
 from tests.fakes.language_model import FakeLanguageModel
 
 PROMPT = Prompt("system", "user", "understand-1")

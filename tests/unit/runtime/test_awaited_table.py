@@ -8,8 +8,7 @@ import faust
 import pytest
 
 from schemas.failures import RowTooLarge
-from streams.runtime.awaited_table import AwaitableTable, create_table
-from streams.runtime.partition_store import PARTITION_STORE
+from streams.runtime.awaited_table import PARTITION_STORE, AwaitableTable, create_table
 from streams.topics import MAX_OUTPUT_BYTES
 
 CHANGELOG = "t-memories-changelog"

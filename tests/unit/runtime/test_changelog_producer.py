@@ -10,8 +10,8 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeEr
 from aiokafka.structs import RecordMetadata, TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
-from streams.runtime import changelog_producer
-from streams.runtime.changelog_producer import ChangelogProducer
+from streams.runtime import awaited_table
+from streams.runtime.awaited_table import ChangelogProducer
 
 
 class Broker:
@@ -39,7 +39,7 @@ class Broker:
 
 @pytest.fixture
 def producer_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[Broker], ChangelogProducer]:
-    monkeypatch.setattr(changelog_producer, "CHANGELOG_RETRY_S", 0.0)
+    monkeypatch.setattr(awaited_table, "CHANGELOG_RETRY_S", 0.0)
 
     def producer(broker: Broker) -> ChangelogProducer:
         app = faust.App("test", broker="kafka://nowhere:1", store="memory://")

@@ -13,11 +13,11 @@ from aiokafka import ConsumerRecord
 from faust.types import TP
 
 from streams.runtime.consumer import SafeAssignmentConsumer
-from streams.runtime.inbox import Inbox
+from streams.runtime.delivery import Inbox
 from streams.runtime.kafka_app import create_kafka_app
-from streams.runtime.safe_assignment_app import SafeAssignmentApp
+from streams.runtime.partition_assignor import SafeAssignmentApp
 from streams.settings import Settings
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_tables import MemoryTable
 
 EVENTS = TP("memory.learned", 0)
 OTHER = TP("memory.learned", 1)
@@ -210,7 +210,7 @@ async def test_request_reader_leaves_paused_partitions(
 async def test_partitions_of_an_agent_that_must_catch_up_are_full(
     consumer: SafeAssignmentConsumer, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.runtime.inbox.MAX_WAITING_EVENTS", 2)
+    monkeypatch.setattr("streams.runtime.delivery.MAX_WAITING_EVENTS", 2)
     consumer._committed_offset[REQUESTS] = 7
     for offset, full in ((7, False), (8, True)):
         await consumer._deliver(REQUESTS, consumer_record(offset), offset)

@@ -16,12 +16,11 @@ from schemas.messages.records import Record
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.runtime import follow_copies
-from streams.runtime.awaited_table import create_table
+from streams.runtime.awaited_table import create_table, databases_of
 from streams.runtime.kafka_app import copies_of, create_kafka_app, derive_rows
 from streams.runtime.partition_locks import PartitionLocks
-from streams.runtime.partition_store import databases_of
 from streams.settings import Settings
-from streams.tables.memory_table import index_rows
+from streams.tables.memory_tables import index_rows
 from tests.builders.memories import made
 
 CHANGELOG = "memory.worker-memories-changelog"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.messages.records import Record
-from streams.runtime.inbox import MAX_WAITING_EVENTS, HeldEvent, Inbox
+from streams.runtime.delivery import MAX_WAITING_EVENTS, HeldEvent, Inbox
 
 
 class Consumer:

@@ -11,8 +11,7 @@ from faust.types import TP
 from schemas.failures import Unavailable
 from streams.damaged_stores import StoresSetAside
 from streams.partition.database import PartitionDatabases
-from streams.runtime.awaited_table import AwaitableTable, create_table
-from streams.runtime.partition_store import PARTITION_STORE, databases_of
+from streams.runtime.awaited_table import PARTITION_STORE, AwaitableTable, create_table, databases_of
 
 ROWS = 5_000
 

@@ -12,9 +12,8 @@ import pytest
 from faust.exceptions import ConsistencyError
 from faust.types import TP
 
-from streams.runtime.awaited_table import create_table
+from streams.runtime.awaited_table import PARTITION_STORE, create_table, databases_of
 from streams.runtime.fast_start_worker import FastStartTables, TableRecovery
-from streams.runtime.partition_store import PARTITION_STORE, databases_of
 
 TABLE_ROWS = {f"m{number}".encode(): b"text" for number in range(5)} | {b"m5": b"forgotten"}
 

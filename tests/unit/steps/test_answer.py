@@ -11,7 +11,7 @@ from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import MAX_ANSWERED_AT_ONCE, AnswerQuery, OwnWrites
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
-from streams.partition.progress import AppliedOffsets
+from streams.partition.commit import AppliedOffsets
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 

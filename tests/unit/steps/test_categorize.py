@@ -12,7 +12,7 @@ from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from schemas.state.categories import Category
 from streams.flow.pipelines.in_force import shipped_pipelines
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import EventReader
 from streams.flow.steps.step import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores

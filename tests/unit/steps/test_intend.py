@@ -8,10 +8,9 @@ from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.pipelines.in_force import shipped_pipelines
-from streams.flow.requests.channel import Replies
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.channel import EventReader, Replies
 from streams.flow.steps.step import LEARNED_EVENTS, ApplyLearned
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned

@@ -11,7 +11,7 @@ from schemas.failures import RowTooLarge
 from schemas.internal.events import Embedded, Remembered
 from schemas.messages.records import Record
 from schemas.state.memories import Memory
-from streams.flow.requests.events import EventReader, RecentEvents
+from streams.flow.requests.channel import EventReader, RecentEvents
 from streams.flow.steps.embed import Report, ReportEmbedded
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents
 from tests.builders.turns import record

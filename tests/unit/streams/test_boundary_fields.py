@@ -17,8 +17,8 @@ from schemas.messages.turns import Turn
 from schemas.scope_models import bind_issued_scope, bind_scope, deployed_scope
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Policy, policy_of
+from streams.bootstrap.data_directory import check_scope_fields, save_scope_fields
 from streams.bootstrap.deployment_records import agree_on_service, service_record
-from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings
 from streams.tables.json_table import scope_from_key, scope_key
 from streams.wire.partitioning import boundary_in

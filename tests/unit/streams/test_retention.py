@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from streams.bootstrap.worker_topics import TopicSettings
-from streams.retention import LogRetention
 from streams.settings import Settings
 from streams.topics import (
     CHANGELOG,
     RETENTION_SETTINGS,
+    LogRetention,
     kept_hours,
     repaired_settings,
     topic_configs,

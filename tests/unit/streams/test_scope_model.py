@@ -17,8 +17,7 @@ from schemas.scope_models import bind_issued_scope, bind_scope, deployed_scope
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Policy
 from streams.api_docs.asyncapi import build_asyncapi
-from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
-from streams.bootstrap.worker_id import load_worker_id
+from streams.bootstrap.data_directory import check_scope_fields, load_worker_id, save_scope_fields
 from streams.settings import Settings
 from streams.tables.json_table import scope_from_key, scope_key
 from tests.builders.scopes import AgentScope, PlainScope

@@ -5,7 +5,7 @@ from aiokafka import codec as codecs
 
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
-from streams.tables.memory_table import MemoryTable
+from streams.tables.memory_tables import MemoryTable
 from streams.topics import (
     CHANGELOG,
     COMPRESSION,

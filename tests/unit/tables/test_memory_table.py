@@ -8,7 +8,7 @@ import pytest
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.partition.database import PartitionDatabases
-from streams.tables.memory_table import MemoryTable, index_rows
+from streams.tables.memory_tables import MemoryTable, index_rows
 from tests.builders.memories import made
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.table_store import dict_store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.bootstrap.worker_id import load_worker_id, worker_ids
+from streams.bootstrap.data_directory import load_worker_id, worker_ids
 from streams.up.child import read_pid
 from streams.up.fleet import Fleet, FleetOptions
 from streams.up.layout import Layout
@@ -22,7 +22,7 @@ import json, os, signal, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import quote
-from streams.up.replacement import wait_for_begin
+from streams.up.workers import wait_for_begin
 wait_for_begin()
 data, own = Path(os.environ["MODESTREAM_DATA_DIR"]), os.environ.get("MODESTREAM_WORKER_ID")
 run = data / "run" / f"worker-{quote(own, safe='')}" if own else data / "run"

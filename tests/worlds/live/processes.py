@@ -17,7 +17,7 @@ from urllib.request import urlopen
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from modestream_client import MemoryClient
 
-from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.clients import committed_offsets
 from streams.settings import Settings, worker_run_dir
 from streams.topics import Topics, group_id, topics_with_prefix
 

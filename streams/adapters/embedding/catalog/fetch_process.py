@@ -31,9 +31,9 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
 )
 
+from streams.adapters.child_processes import end_with_parent
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.embedding.inference.local_model import TOKENIZER_FILES
-from streams.adapters.ending_with_parent import end_with_parent
 
 OPTIONAL_FILES = (*TOKENIZER_FILES, "config.json", "special_tokens_map.json")
 """Files that are fetched where the repository has them."""

@@ -17,7 +17,6 @@ from modestream_client.results import EmbedderStatus
 from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
-from streams.adapters.embedding.catalog.fastembed_catalog import fastembed_entries
 from streams.adapters.embedding.catalog.fetching import FetchLimits, ModelFetches
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import (
@@ -28,7 +27,7 @@ from streams.adapters.embedding.catalog.model_loading import (
     RecordedModels,
     first_files,
 )
-from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog, fastembed_entries
 from streams.adapters.embedding.inference.local_model import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision

@@ -7,6 +7,7 @@ no worker is connected, however they die; the lock of an ended process is free.
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
 import os
 import signal
@@ -15,13 +16,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.process_lock import locked, pid_of
-from streams.adapters.embedding.process.turn_pool import create_slots, read_slots
+from streams.adapters.embedding.process.embedding_server import create_slots, read_slots
 
 PROJECT_ROOT = Path(__file__).parents[4]
 """The process's working directory: the project is not an installed package."""
@@ -184,3 +185,35 @@ def _short(path: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)
+
+
+# A running process holds its file's lock, and its id is in the file.
+def end_shared_processes(directory: Path) -> list[int]:
+    """Kill the shared processes below a directory that have outlived all workers; return their ids."""
+    running = [pid for lock in directory.glob("*.lock") if (pid := pid_of(lock)) is not None]
+    for pid in running:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return running
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[int | None]:
+    """Lock a file and yield its descriptor; None if another process has it. A child that inherits it keeps the lock."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken: int | None = lock
+        except BlockingIOError:
+            taken = None
+        yield taken
+    finally:
+        os.close(lock)
+
+
+def pid_of(lock: Path) -> int | None:
+    """Return the process that has locked a file; None if it is unlocked, or has no id yet."""
+    with suppress(FileNotFoundError, ValueError), locked(lock) as taken:
+        return int(lock.read_text(encoding="ascii")) if taken is None else None
+    return None

@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_model, refusal
-from streams.adapters.embedding.process.turn_pool import TurnPool, WorkSlots
+from streams.adapters.embedding.process.embedding_server import (
+    EmbeddingServer,
+    TurnPool,
+    WorkSlots,
+    hello,
+    load_model,
+    refusal,
+)
 
 
 class Connection:

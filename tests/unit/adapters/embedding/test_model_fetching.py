@@ -20,10 +20,9 @@ from fastembed.text.custom_text_embedding import CustomTextEmbedding
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, Mode
 from streams.adapters.embedding.catalog import model_loading
-from streams.adapters.embedding.catalog.fastembed_catalog import fastembed_entries
 from streams.adapters.embedding.catalog.fetching import FETCH_COMMAND, FetchLimits
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
-from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog, fastembed_entries
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model

@@ -17,8 +17,8 @@ from schemas.failures import ModelMissing, Unavailable
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import HangLimits
+from streams.adapters.embedding.process.embedder_process import end_shared_processes
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
-from streams.adapters.embedding.process.process_lock import end_shared_processes
 from tests.builders.tiny_models import write_tiny_model
 
 QUICK = HangLimits(tick_s=0.05, stuck=2, silent=10, passage=400, query_s=5.0, load_s=60)

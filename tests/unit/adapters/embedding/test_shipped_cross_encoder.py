@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
+from streams.adapters.embedding.inference.fastembed_model import CrossEncoderModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.exported_models import CROSS_ENCODER
 

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
-from streams.adapters.files.segments import MAX_SEGMENT_CHARS
+from streams.adapters.files.text_builder import MAX_SEGMENT_CHARS
 from tests.builders.file_samples import HOSTILE, REAL, Sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.adapters.files.segments import MAX_SEGMENT_CHARS, Block, cut_segments, paragraphs
+from streams.adapters.files.text_builder import MAX_SEGMENT_CHARS, Block, cut_segments, paragraphs
 
 LONG = "The train left at noon, and nobody was late. " * 60
 

@@ -13,7 +13,7 @@ from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Item, Memory
 from schemas.state.modes import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.items import distilled_of, item_of, with_items
 from tests.builders.memories import START, made
 from tests.fakes.tables.categories import FakeCategories

@@ -6,7 +6,7 @@ from agents.embedding.maintain import CompareEmbedders
 from agents.ports.indexes import LexicalIndex
 from agents.rules.modes.embedder_comparison import SampledTurn
 from agents.rules.text.passages import MAX_UNCUT_CHARS
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.fakes.tables.memories import FakeMemories
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 

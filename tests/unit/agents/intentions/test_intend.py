@@ -12,7 +12,7 @@ from schemas.internal.events import Learned
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment, Item, Memory, TextVersion
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made

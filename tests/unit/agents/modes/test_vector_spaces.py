@@ -3,7 +3,7 @@ import pytest
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.failures import ModelMissing, Rejected
 from schemas.state.modes import GENERAL, Mode
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.memories import made
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.tables.modes import FakeModes

@@ -17,7 +17,7 @@ from schemas.scopes import Selector
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.memories import made
 from tests.harnesses.retrieval import RetrievalHarness
 

@@ -9,7 +9,7 @@ from agents.understanding.word_questions import WordQuestions
 from schemas.state.memories import Memory
 from schemas.state.modes import Visibility
 from streams.bootstrap.prompts import Prompts
-from streams.flow.stores.stores import at_partition
+from streams.flow.stores import at_partition
 from tests.builders.memories import made
 from tests.fakes.tables.memories import FakeRecords
 from tests.harnesses.language_models import LanguageModelHarness

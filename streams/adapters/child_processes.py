@@ -1,4 +1,4 @@
-"""Processes that end when the one that started them has ended, however it died."""
+"""Processes beside a worker: their priority, and their end with the one that started them, however it died."""
 
 import os
 import select
@@ -15,3 +15,7 @@ def end_with_parent() -> None:
         os._exit(0)
 
     threading.Thread(target=exit_on_hangup, daemon=True).start()
+
+
+LOW_PRIORITY = 10
+"""The niceness of long texts, long layouts and exports beside turns and questions: embedding and answers come first."""

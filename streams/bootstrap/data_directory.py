@@ -1,16 +1,20 @@
-"""Guard a data directory against another scope model than the one it was created with.
+"""What a data directory says: the scope model that it was created with, and the id of its worker.
 
 Stored records name the fields of their scopes: with other fields no user would find them, or the wrong user would.
 Kafka has the same for the whole deployment (`deployment_records`); this check needs no broker.
 """
 
 import os
+import re
 import sys
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 import structlog
+from modestream_client import MemoryClient, MemoryClientError, MemoryServiceError
 
 from schemas.internal.service import scope_fields, scope_schema_hash
 from schemas.scopes import Scope
@@ -75,3 +79,56 @@ def _stored(directory: Path) -> _Fields | None:
         # The record of the deployment in Kafka has the same: the worker compares it, and writes the file again.
         log.warning("a damaged file is made again", file=str(file), problem=repr(problem))
         return None
+
+
+WORKER_ID = re.compile(r"[0-9a-f]{32}")
+"""What `load_worker_id` writes."""
+
+
+def load_worker_id(file: Path) -> str:
+    """Return the worker id of this data directory, the same after every start; a damaged file gets a new one."""
+    known = file.read_text(errors="replace").strip() if file.exists() else ""
+    if not WORKER_ID.fullmatch(known):
+        write_durably(file, known := uuid.uuid4().hex)
+    return known
+
+
+def worker_ids(data_dir: Path, worker_id: str | None, number: int) -> Sequence[str | None]:
+    """Return the ids of so many workers of a data directory, the same after every start, whatever the number.
+
+    The first has the id of the settings, or, as None, that of its file: it keeps the id of a single worker.
+    """
+    if number == 1:
+        return (worker_id,)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    first = worker_id or load_worker_id(data_dir / "worker.id")
+    return (worker_id, *(f"{first}-{place}" for place in range(2, number + 1)))
+
+
+PROBE_USER_ID = "modestream-probe"
+"""A user without memories; the probe lists its modes."""
+
+REFUSAL_CODES = ("invalid_value", "not_allowed")
+"""Errors of a ready service for this user: its scope does not fit the scope model, or nothing is granted."""
+
+ATTEMPT_TIMEOUT_S = 3.0
+"""Timeout of one attempt: the first request after a start may be sent before partitions are assigned."""
+
+
+def readiness_probe(topic_prefix: str, scope: type[Scope] = Scope) -> Callable[[str], Awaitable[bool]]:
+    """Return a probe that sends a command over Kafka and is true if it is answered."""
+    boundary = scope.boundary_fields
+    user = dict.fromkeys(boundary, PROBE_USER_ID)
+
+    async def probe(bootstrap: str) -> bool:
+        try:
+            async with MemoryClient(
+                bootstrap, user_id=user, topic_prefix=topic_prefix, timeout=ATTEMPT_TIMEOUT_S, boundary=boundary
+            ) as memory:
+                return "modes" in await memory.command("list_modes")
+        except MemoryServiceError as refused:
+            return refused.code in REFUSAL_CODES
+        except MemoryClientError:
+            return False
+
+    return probe

@@ -1,1 +1,0 @@
-"""The stores of a worker by partition, and the views that agents take."""
