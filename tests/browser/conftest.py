@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from tests.builders.exported_models import exported_minilm
 from tests.worlds.browser import System, running_system
@@ -24,6 +24,11 @@ ARGUMENTS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--ena
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+
+PATIENCE_MS = 30_000
+"""How long a page may take while other tests have the processor."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 EXPECTED_ERRORS = ("Failed to load resource: the server responded with a status of 4",)
 """What the console says of pages that are refused; tests of refusals cause it."""
@@ -58,7 +63,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser, system: System) -> Iterator[BrowserContext]:
     """A browser without cookies, at the address of the gateway."""
     opened = browser.new_context(base_url=system.url, viewport=DESKTOP, timezone_id="Europe/Berlin", locale="en-GB")
-    opened.set_default_timeout(10_000)
+    opened.set_default_timeout(PATIENCE_MS)
     yield opened
     opened.close()
 

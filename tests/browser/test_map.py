@@ -208,10 +208,11 @@ def test_each_mode_is_a_cloud_of_its_own_and_colours_are_in_the_address(page: Pa
     expect(page.locator("[data-map-range]")).to_contain_text(f"of {pressed.locator('small').inner_text()}")
 
 
-MANY = 100_000
+MANY = 45_000
+"""Two answers of the gateway, and a part of a third."""
 
 
-def test_a_map_of_100_000_memories_is_read_by_spans_of_time(page: Page, atlas: httpx.Client) -> None:
+def test_a_map_of_many_memories_is_read_by_spans_of_time(page: Page, atlas: httpx.Client) -> None:
     numbers = random.Random(7)
     places = [(numbers.gauss(number % 5 / 3 - 0.6, 0.1), numbers.gauss(0, 0.2)) for number in range(MANY)]
     asked: list[dict[str, str]] = []
