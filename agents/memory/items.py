@@ -75,13 +75,15 @@ class ResolveClaims:
         changed_id = item.memory_id
         before_by_key = {key: self.claims.get(key) for key in {**old, **new}}
         now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in before_by_key.items()}
+        # A kill may have left the table `claims` as it is after this write, and the other items as they were before.
+        held = {key: update_claim(before_by_key[key], changed_id, entry) for key, entry in old.items()}
         others = dict.fromkeys(
             (
                 *self._replaced_items(before),
                 *self._replaced_items(after),
                 *(
                     other
-                    for rows in (before_by_key, now)
+                    for rows in (before_by_key, held, now)
                     for row in rows.values()
                     for other in preceding_item_ids(row, changed_id)
                 ),

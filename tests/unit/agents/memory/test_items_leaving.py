@@ -2,8 +2,9 @@
 
 import pytest
 
+from agents.rules.items.claims import update_claim
 from schemas.internal.events import Learned, Remembered
-from schemas.state.memories import Memory
+from schemas.state.memories import Claim, Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.harnesses.items import AWS, FLY, HERE, PLAIN, ItemsHarness, known, sources
@@ -115,3 +116,13 @@ def test_forgetting_an_item_forgets_items_merged_into_it(harness: ItemsHarness) 
     assert harness.items() == {}
     harness.say("I am allergic to nuts.", 1)
     assert harness.items() == {}
+
+
+def test_forget_killed_after_the_claims_were_written_makes_the_former_value_current(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    later = harness.say(AWS, 2)
+    # A commit writes the rows of claims before those of memories, and a kill may leave only the first ones.
+    for (partition, key), stored in list(harness.claims.stored.items()):
+        harness.claims.put(partition, key, update_claim(Claim.model_validate_json(stored), later.items[0]))
+    harness.change("forget", memory_id=later.memory_id)
+    assert [item.superseded_by for item in harness.items().values()] == [None]
