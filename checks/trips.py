@@ -54,10 +54,10 @@ class Limit:
 
 
 LIMITS = {
-    "turn": Limit(files=93, frames=19, aim=80),
-    "question": Limit(files=64, frames=19, aim=60),
-    "forget": Limit(files=72, frames=23, aim=60),
-    "HTTP search": Limit(files=77, frames=19, aim=75),
+    "turn": Limit(files=95, frames=19, aim=80),
+    "question": Limit(files=66, frames=19, aim=60),
+    "forget": Limit(files=74, frames=23, aim=60),
+    "HTTP search": Limit(files=80, frames=19, aim=75),
 }
 
 
