@@ -36,7 +36,7 @@ MAX_ASSIGNED_ITEMS = 20_000
 """Items that one declaration reassigns, some 3 MB in memory; the next consolidation has the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Categorize:
     """Commands and `Learned` events in; categories out."""
 

@@ -44,7 +44,7 @@ class _ScopeItems:
         return [(int(self.memories.columns.occurred_ms[number]), self.memories.id_of[number]) for number in numbers]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CategoryMembers:
     """Reads members of categories from the lexical index: current items and distilled memories, never turns.
 
@@ -175,7 +175,7 @@ VECTOR_BATCH_ITEMS = 256
 """Vectors that are read at once: with token vectors a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CategoryMatcher:
     """Items in, their categories out. Raises Unavailable while the index or an embedder is not reachable.
 

@@ -34,7 +34,7 @@ MAX_COMPARED_MEMBERS = 400
 """Members that are compared; a larger category is sampled evenly."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CategoryMedoids:
     """Members in, medoids out. Vectors of different modes are never compared: only the largest mode counts."""
 
@@ -89,7 +89,7 @@ class SummaryModel:
     template: Template
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RefreshCategories:
     """A scope in, its categories refreshed in the table.
 

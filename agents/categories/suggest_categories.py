@@ -37,7 +37,7 @@ MAX_EXAMPLES = 3
 MAX_EXAMPLE_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SuggestCategories:
     """A command in, suggestions out."""
 

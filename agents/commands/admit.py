@@ -64,7 +64,7 @@ MAX_SHOWN_COMMAND_CHARS = 80
 """Characters of an unknown name that its error repeats."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DispatchCommands:
     """Commands in, the results of their handlers out.
 

@@ -33,7 +33,7 @@ JOB_ID = re.compile(r"([a-z_]{1,32})-(\d{1,9})-(\d{1,18})")
 """The id of a job: its kind, and partition and offset of the request for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowJob:
     """The command `get_job` in, the state of the job and its answer out."""
 
@@ -63,7 +63,7 @@ class ShowJob:
         return CommandResult({"job_id": parse_arguments(ReportImport, command).job_id})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowRuns:
     """The command `list_runs` in, the newest runs of its boundary out."""
 
@@ -101,7 +101,7 @@ MAX_SHOWN_TURNS = 100
 """Turns of one reference: a memory may be distilled from thousands."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowContexts:
     """The commands `get_context` and `rate` in, what a context was based on, or a rating of that, out."""
 
@@ -182,7 +182,7 @@ Change = Callable[[Revision], Topology]
 """Returns the topology after a change of this revision. Raises Rejected."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EditPipelines:
     """Commands in, revisions out.
 

@@ -47,7 +47,7 @@ COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "f
 StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileCounts:
     """Counts the files of a boundary."""
 
@@ -65,7 +65,7 @@ class FileCounts:
         return {**counts.model_dump(), **stored}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Health:
     """The command `health` in, its result out.
 

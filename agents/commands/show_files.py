@@ -18,7 +18,7 @@ from schemas.state.files import FileStatuses, upload_uri
 from schemas.state.memories import Memory, Resource, turn_index_names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowFiles:
     """Commands in, files and their texts out. Writes nothing."""
 

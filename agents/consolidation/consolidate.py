@@ -80,7 +80,7 @@ class ClusterSummary:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summarise:
     """Clusters in, texts out."""
 
@@ -121,7 +121,7 @@ class Summarise:
         return fill_prompt(self.template.text, self.template.version, parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Deduplicate:
     """Items in, `ItemsMerged` events out.
 

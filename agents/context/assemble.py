@@ -115,7 +115,7 @@ class AssembledContext(AssembleResult):
     modes: tuple[str, ...] = Field(default=(), exclude=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assemble:
     """Assemble requests in, contexts out. Writes nothing.
 
@@ -340,7 +340,7 @@ def _unknown_pins(unknown: Sequence[str]) -> Warnings:
     return [("unknown_pin", f"not in this scope and its mode: {named}{more}")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ChangedValues:
     """Turns in, the times of the statements that replaced theirs out."""
 

@@ -125,7 +125,7 @@ class Statement(NamedTuple):
     sentences: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RevisedRules:
     """Finds turns with rules that no longer hold, and turns in which a model found a rule.
 

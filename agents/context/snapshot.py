@@ -43,7 +43,7 @@ MAX_SHOWN_CATEGORIES = 50
 ScopedCategory = tuple[ScopeFields, Category]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CategorySummaries:
     """Questions in, capsules out."""
 

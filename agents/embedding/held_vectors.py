@@ -49,7 +49,7 @@ Collections = Mapping[str, Fingerprint]
 """The fingerprints of the existing collections, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HeldVectors:
     """The part of `Embed` that keeps and removes vectors of other spaces."""
 

@@ -51,7 +51,7 @@ class InspectedMemory:
         return "again" if self.memory.embedding.status == "ready" and not self.is_stale else "stale"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Maintain:
     """Jobs in, due actions out."""
 
@@ -159,7 +159,7 @@ VectorPair = tuple[Vector, Vector]
 """The vectors of one turn: by the mode's embedder, by `general`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompareEmbedders:
     """Jobs in, comparisons out."""
 

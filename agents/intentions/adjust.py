@@ -55,7 +55,7 @@ from schemas.state.memories import Memory, ReadMemory
 # Idempotent. Views contain only entries that derive from existing memories which searches find.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Intend:
     """`Learned` events and commands in; intentions out. Implements `agents.ports.stores.Intentions`.
 
@@ -178,7 +178,7 @@ class _Shown:
     turns: Mapping[str, Memory]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AdjustIntention:
     """Runs in, adjusted intentions and their differences out."""
 

@@ -30,7 +30,7 @@ DECIMALS = 5
 """Of a coordinate: a hundredth of a pixel on a large screen, and less of a reply than all digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DrawMap:
     """Map requests in, clouds out; changed memories in, their points taken out of the kept maps."""
 

@@ -53,7 +53,7 @@ class CloudMemories:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapMemories:
     """The columns of a partition's boundaries, as maps see them."""
 

@@ -36,7 +36,7 @@ from schemas.state.memories import Memory, all_item_index_names, turn_index_name
 # Idempotent: every memory's event is published again by a repeated change, as a killed worker may have published none.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReleaseVectors:
     """The part of `Remember` that applies `release`."""
 
@@ -67,7 +67,7 @@ class ReleaseVectors:
 # that a killed worker may have missed.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SetVisibility:
     """The part of `Remember` that applies `filter` and `stale`.
 
@@ -122,7 +122,7 @@ def affected_memories(change: Change, memories: Memories, words: LexicalWriter) 
                 yield memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Move:
     """The part of `Remember` that moves memories between modes.
 

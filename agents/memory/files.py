@@ -47,7 +47,7 @@ FilingStep = tuple[Memory | None, tuple[()]]
 """An item that was written, or none; no event follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileItems:
     """The part of `Remember` that assigns categories."""
 
@@ -119,7 +119,7 @@ class FileItems:
         return updated
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeepFiles:
     """The part of `Remember` that keeps files."""
 

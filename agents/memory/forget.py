@@ -35,7 +35,7 @@ NO_STEP: WriteStep = (None, ())
 """Nothing was done: a place to pause."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForgetMemories:
     """The part of `Remember` that forgets."""
 

@@ -46,7 +46,7 @@ from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Claim, Memory, Support
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolveClaims:
     """The part of `Remember` that resolves contradicting items: the one said last replaces the others.
 
@@ -133,7 +133,7 @@ MAX_HOPS = 8
 """Merges that are followed from an item to the item that replaces it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeepItems:
     """The part of `Remember` that stores items."""
 

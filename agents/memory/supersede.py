@@ -25,7 +25,7 @@ from schemas.internal.events import Forgotten, Learned, Remembered
 from schemas.state.memories import Memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Supersede:
     """The part of `Remember` that applies `Distilled` and `ItemsMerged`."""
 

@@ -45,7 +45,7 @@ from schemas.state.modes import ModeDeclarations, is_everywhere
 # before the record: a killed worker repeats both.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountInteractions:
     """The part of `Remember` that counts classified turns and their corrections."""
 
@@ -72,7 +72,7 @@ class CountInteractions:
             self.counts.put(after)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CorrectInteraction:
     """The part of `Remember` that corrects interaction modes."""
 

@@ -42,7 +42,7 @@ MAX_EMBEDDED_TEXTS = 24
 """Texts of a mode that are embedded again: a quarter of a second, and enough to represent the mode."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SegmentVectors:
     """Segments in, one row of length 1 for each out."""
 

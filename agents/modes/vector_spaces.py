@@ -21,7 +21,7 @@ from schemas.state.memories import Memory, index_names
 from schemas.state.modes import Mode, VectorSpace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VectorSpaces:
     """Modes, embedders and vector spaces, by boundary.
 

@@ -45,7 +45,7 @@ class DrillDownLevel:
     rests_on: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DrillDown:
     """Reads the layers above the items.
 

@@ -155,7 +155,7 @@ class RankLimits:
     min_score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HitRanker:
     memories: Memories
     weights: RankingWeights

@@ -116,7 +116,7 @@ async def _sorted(
     return sorted(positioned, reverse=order.newest)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class List:
     """List requests in, pages out. Writes nothing."""
 
@@ -242,7 +242,7 @@ def _names(boundary: str) -> tuple[str, ...]:
     return (*searched, *map(unsearchable_index_name, searched))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _MemoryReader:
     read: ReadMemory
     asked: ListFilter
@@ -266,7 +266,7 @@ class _MemoryReader:
         return BuiltItem(_exact(item, memory), listed, len(listed.model_dump_json()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _GroupReader:
     groups: ListedGroups
 

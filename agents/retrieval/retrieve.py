@@ -169,7 +169,7 @@ class Rerank:
         return ranked
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LocalRerank:
     """Hits in, their order out.
 

@@ -156,7 +156,7 @@ class _PreparedSearch:
         return DENSE_CANDIDATE_LIMIT if self.many else DENSE_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VectorSearch:
     """Questions in, nearest memories by mode out.
 

@@ -45,7 +45,7 @@ HISTORY_TIMEOUT_S = 2.0
 """Seconds for classifying last turns that have just been stored: a context waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InteractionReader:
     """Texts in, interaction modes out.
 

@@ -54,7 +54,7 @@ EARLIER_PLACEHOLDER = "{{earlier}}"
 """Where a template shows the earlier items. One of a deployment may lack it: then the rules alone compare items."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Understand:
     """Memories in, `Understood` out."""
 

@@ -29,7 +29,7 @@ class WordedQuestion(BaseModel, frozen=True, extra="ignore"):
     question: str = Field(default="", max_length=1000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WordQuestions:
     """Questions in, worded questions out."""
 
