@@ -168,18 +168,21 @@ class FastStartTables(TableManager):
             lost = locks.assign(served, copies)
             await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
             for partition in sorted({*lost, *turned}):
-                # Close everything open of a partition, then release it, unless it is kept as a copy.
-                try:
-                    for table in self.values():
-                        cast("PartitionStore", table.data).close_partition(partition)
-                    await self._typed_app.on_partition_lost(partition)
-                    databases_of(self.app).close(partition)
-                except Exception:
-                    # The end of the process releases it as well, and the next owner repairs the effects of a kill.
-                    log.exception("a partition could not be released, ending the process", partition=partition)
-                    end_process()
-                if partition not in turned:
-                    self._typed_app.partition_locks.release(partition)
+                await self.release(partition, is_kept=partition in turned)
+
+    async def release(self, partition: int, *, is_kept: bool = False) -> None:
+        """Close everything open of a partition, then release it, unless it is kept as a copy."""
+        try:
+            for table in self.values():
+                cast("PartitionStore", table.data).close_partition(partition)
+            await self._typed_app.on_partition_lost(partition)
+            databases_of(self.app).close(partition)
+        except Exception:
+            # The end of the process releases it as well, and the next owner repairs the effects of a kill.
+            log.exception("a partition could not be released, ending the process", partition=partition)
+            end_process()
+        if not is_kept:
+            self._typed_app.partition_locks.release(partition)
 
     @property
     def _typed_app(self) -> "SafeAssignmentApp":

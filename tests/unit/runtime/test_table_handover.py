@@ -47,7 +47,7 @@ class Worker:
 
     async def give_up(self, *, keeps: tuple[int, ...] = ()) -> None:
         for partition in self.locks.assign(keeps):
-            await self.tables._release(partition)
+            await self.tables.release(partition)
 
     def close(self) -> None:
         for partition in list(self.store._views):

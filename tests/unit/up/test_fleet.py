@@ -22,7 +22,7 @@ import json, os, signal, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import quote
-from streams.up.workers import wait_for_begin
+from streams.up.replacement import wait_for_begin
 wait_for_begin()
 data, own = Path(os.environ["MODESTREAM_DATA_DIR"]), os.environ.get("MODESTREAM_WORKER_ID")
 run = data / "run" / f"worker-{quote(own, safe='')}" if own else data / "run"

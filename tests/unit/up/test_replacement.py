@@ -15,7 +15,7 @@ from streams.up.supervised import ServiceSpec, SupervisedChild
 
 PROGRAM = """
 import sys, time
-from streams.up.workers import wait_for_begin
+from streams.up.replacement import wait_for_begin
 wait_for_begin()
 print("begun", flush=True)
 time.sleep(600)
