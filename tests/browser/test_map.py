@@ -223,7 +223,7 @@ def test_a_map_of_many_memories_is_read_by_spans_of_time(page: Page, atlas: http
         route.fulfill(json={"clouds": [answered(places, query)]})
 
     page.route("**/map/points?*", answer)
-    open_map(page, mode=MODES[0], project=PROJECT)
+    open_map(page, mode=MODES[1], project=PROJECT)
     expect(page.locator("[data-map-status]")).to_have_text(f"{MANY:,} memories on the map.", timeout=60_000)
     assert asked[0]["limit"] == "1500"
     assert "until" not in asked[2]
