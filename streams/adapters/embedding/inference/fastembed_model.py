@@ -4,7 +4,6 @@ Leaves: vectors of one text, and the model's fingerprint. Guaranteed: thread-saf
 token vectors come from the same run; spans count code points of the given text, without prefix or normalisation.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from agents.rules.text.passages import CUTTING
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
-from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest
+from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest, file_digest
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
 
 PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
@@ -209,8 +208,7 @@ class FastembedModel:
 
         Raises OSError for a missing file, ValueError for a model of another dimension or without a usable tokenizer.
         """
-        with (local.directory / local.model_file).open("rb") as file:
-            file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file_sha256 = file_digest(local.directory / local.model_file)
         return cls(local, open_model(local), file_sha256, companions_digest(local))
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
@@ -288,8 +286,7 @@ class CrossEncoderModel:
     @classmethod
     def load(cls, local: LocalModel) -> Self:
         """Load and probe the model; takes 0.2 s. Raises OSError for a missing file, ValueError as the constructor."""
-        with (local.directory / local.model_file).open("rb") as file:
-            file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file_sha256 = file_digest(local.directory / local.model_file)
         # fastembed knows models by id, so one is registered for each file name.
         model_id = f"modestream/cross-encoder-{local.model_file}"
         with suppress(ValueError):  # Registered already.
@@ -358,8 +355,7 @@ class CatalogModel:
     @classmethod
     def load(cls, local: LocalModel) -> Self:
         """Load and probe the model. Raises OSError for a missing file, ValueError as the constructor."""
-        with (local.directory / local.model_file).open("rb") as file:
-            file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file_sha256 = file_digest(local.directory / local.model_file)
         folder = str(local.directory)
         embedding = TextEmbedding(
             local.fastembed_id,

@@ -156,6 +156,12 @@ COMPANIONS_DIGITS = 12
 """Hexadecimal digits of the digest, as of a vector space."""
 
 
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def companions_digest(local: LocalModel) -> str:
     """Return the digest of the files besides the ONNX file that determine the vectors: tokenizer, external weights.
 
@@ -169,6 +175,5 @@ def companions_digest(local: LocalModel) -> str:
     beside = [path for path in sorted(model.parent.iterdir()) if path.name.startswith(with_weights) and path.is_file()]
     total = hashlib.sha256()
     for path in (*tokenizing, *beside):
-        with path.open("rb") as file:
-            total.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        total.update(f"{path.name}\n{file_digest(path)}\n".encode())
     return total.hexdigest()[:COMPANIONS_DIGITS]
