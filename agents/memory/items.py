@@ -73,17 +73,17 @@ class ResolveClaims:
         if item is None or not (old or new):
             return {}, []
         changed_id = item.memory_id
-        before_by_key = {key: self.claims.get(key) for key in {**old, **new}}
-        now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in before_by_key.items()}
-        # A kill may have left the table `claims` as it is after this write, and the other items as they were before.
-        held = {key: update_claim(before_by_key[key], changed_id, entry) for key, entry in old.items()}
+        stored = {key: self.claims.get(key) for key in {**old, **new}}
+        now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in stored.items()}
+        # Not as they are stored: a kill may have left the claims of after this write, and other items of before it.
+        held = {key: update_claim(stored[key], changed_id, entry) for key, entry in old.items()}
         others = dict.fromkeys(
             (
                 *self._replaced_items(before),
                 *self._replaced_items(after),
                 *(
                     other
-                    for rows in (before_by_key, held, now)
+                    for rows in (held, now)
                     for row in rows.values()
                     for other in preceding_item_ids(row, changed_id)
                 ),
@@ -91,7 +91,7 @@ class ResolveClaims:
         )
         changed = [item for other in others if (item := self._write_successor(other, now, after)) is not None]
         for key, claim in now.items():
-            if claim != before_by_key[key]:
+            if claim != stored[key]:
                 self.claims.put(key, claim)
         return now, changed
 
