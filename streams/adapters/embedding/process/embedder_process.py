@@ -22,7 +22,7 @@ from pathlib import Path
 import structlog
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.embedding_server import create_slots, read_slots
+from streams.adapters.embedding.process.frames import create_slots, read_slots
 
 PROJECT_ROOT = Path(__file__).parents[4]
 """The process's working directory: the project is not an installed package."""

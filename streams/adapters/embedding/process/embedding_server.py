@@ -7,8 +7,6 @@ passage is answered once, with the same vectors as alone; an answer is held back
 wait or short ones run; if the process dies in the work after runs, their texts are noted.
 """
 
-import mmap
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -31,50 +29,6 @@ from streams.adapters.embedding.inference.local_model import LocalModel, ensure_
 from streams.adapters.embedding.process import frames
 from streams.fair_queue import FairQueue
 
-SLOTS = 2048
-"""Concurrent texts: for each thread the running one and about ten whose answers it makes; for each worker one being
-read."""
-
-FREE = bytes(frames.KEY_BYTES)
-
-
-def create_slots(path: Path) -> None:
-    """Replace the file of an earlier run, which its readers still have open."""
-    draft = path.with_suffix(".new")
-    draft.write_bytes(FREE * SLOTS)
-    draft.replace(path)
-
-
-def read_slots(descriptor: int) -> frozenset[bytes]:
-    """Return the keys of the texts in progress."""
-    content = os.pread(descriptor, SLOTS * len(FREE), 0)
-    keys = (content[start : start + len(FREE)] for start in range(0, len(content), len(FREE)))
-    return frozenset(keys) - {FREE}
-
-
-class WorkSlots:
-    """The writing end, for the threads of one process."""
-
-    def __init__(self, path: Path) -> None:
-        with path.open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), SLOTS * len(FREE))
-        self._free = list(range(SLOTS))
-        self._changing = threading.Lock()
-
-    @contextmanager
-    def at(self, content: bytes) -> Iterator[None]:
-        """Note an encoded request inside of this context."""
-        with self._changing:
-            start = self._free.pop() * len(FREE)
-        self._memory[start : start + len(FREE)] = frames.request_key(content)
-        try:
-            yield
-        finally:
-            self._memory[start : start + len(FREE)] = FREE
-            with self._changing:
-                self._free.append(start // len(FREE))
-
-
 Passage = tuple[bytes, Callable[[], None]]
 """An encoded request, and the function that embeds it."""
 
@@ -86,7 +40,7 @@ Passage = tuple[bytes, Callable[[], None]]
 class TurnPool:
     """Runs texts in `threads` own threads, queries in those of their callers, `threads` of them at once."""
 
-    def __init__(self, threads: int, slots: WorkSlots) -> None:
+    def __init__(self, threads: int, slots: frames.WorkSlots) -> None:
         self._threads = threads
         self._slots = slots
         self._changed = threading.Condition()

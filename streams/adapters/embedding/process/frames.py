@@ -1,13 +1,19 @@
 """The binary protocol between a worker and its embedder's process: frames of a header and a body.
 
 A request is an id, a kind, a prefix and a text; a response is the id, whether it succeeded, and the vectors or the
-error. The first response, with the id 0, is the fingerprint of the loaded model, or why it could not be loaded.
+error. The first response, with the id 0, is the fingerprint of the loaded model, or why it could not be loaded. A
+mapped file has the keys of the texts in progress: they outlive the process, and name what it died of.
 """
 
 import asyncio
 import hashlib
+import mmap
+import os
 import struct
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -128,3 +134,47 @@ def decode_vectors(data: bytes) -> Encoded:
     tokens = np.frombuffer(data, np.float32, rows * token_dim, start).reshape(shape)
     spans = np.frombuffer(data, np.int32, offset=start + tokens.nbytes).reshape(rows, 2)
     return Encoded(pooled, tokens, spans)
+
+
+SLOTS = 2048
+"""Concurrent texts: for each thread the running one and about ten whose answers it makes; for each worker one being
+read."""
+
+FREE = bytes(KEY_BYTES)
+
+
+def create_slots(path: Path) -> None:
+    """Replace the file of an earlier run, which its readers still have open."""
+    draft = path.with_suffix(".new")
+    draft.write_bytes(FREE * SLOTS)
+    draft.replace(path)
+
+
+def read_slots(descriptor: int) -> frozenset[bytes]:
+    """Return the keys of the texts in progress."""
+    content = os.pread(descriptor, SLOTS * len(FREE), 0)
+    keys = (content[start : start + len(FREE)] for start in range(0, len(content), len(FREE)))
+    return frozenset(keys) - {FREE}
+
+
+class WorkSlots:
+    """The writing end, for the threads of one process."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), SLOTS * len(FREE))
+        self._free = list(range(SLOTS))
+        self._changing = threading.Lock()
+
+    @contextmanager
+    def at(self, content: bytes) -> Iterator[None]:
+        """Note an encoded request inside of this context."""
+        with self._changing:
+            start = self._free.pop() * len(FREE)
+        self._memory[start : start + len(FREE)] = request_key(content)
+        try:
+            yield
+        finally:
+            self._memory[start : start + len(FREE)] = FREE
+            with self._changing:
+                self._free.append(start // len(FREE))

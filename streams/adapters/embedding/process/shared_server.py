@@ -17,14 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.embedding_server import (
-    EmbeddingServer,
-    TurnPool,
-    WorkSlots,
-    hello,
-    load_model,
-    refusal,
-)
+from streams.adapters.embedding.process.embedding_server import EmbeddingServer, TurnPool, hello, load_model, refusal
+from streams.adapters.embedding.process.frames import WorkSlots
 
 
 class Connection:

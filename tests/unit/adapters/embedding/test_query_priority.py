@@ -10,7 +10,8 @@ import pytest
 
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.embedding_server import EmbeddingServer, TurnPool, WorkSlots, create_slots
+from streams.adapters.embedding.process.embedding_server import EmbeddingServer, TurnPool
+from streams.adapters.embedding.process.frames import WorkSlots, create_slots
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.paced_model import PacedModel
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.embedding.process.embedding_server import TurnPool, WorkSlots, create_slots, read_slots
-from streams.adapters.embedding.process.frames import request_key
+from streams.adapters.embedding.process.embedding_server import TurnPool
+from streams.adapters.embedding.process.frames import WorkSlots, create_slots, read_slots, request_key
 
 SOON_S = 10.0
 
