@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import plural
+from gateway.pages.formats import marked_text, plural
 from gateway.pages.pages import Pages, see
 from gateway.pages.relations import get_all
 from gateway.pages.requests import PAGES, View, name_of, read_form
@@ -27,6 +27,9 @@ INTENTION_LISTS = (
 
 SETTABLE = ("goals", "constraints")
 
+SUGGEST_WAIT_S = 60.0
+"""Timeout of a search for categories: at most 4,000 facts of each mode are grouped."""
+
 
 def category_pages(pages: Pages) -> Sequence[BaseRoute]:
     operations = pages.service.operations
@@ -35,7 +38,11 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
         listed = await operations.run(rows.LIST_CATEGORIES, view.call(), view.write_scope, {"include_summary": True})
-        return await pages.render(view, "categories.html", "Categories", "categories", listed=listed)
+        suggested = None
+        if view.query.get("suggest"):
+            suggested = await operations.run(rows.SUGGEST_CATEGORIES, view.call(SUGGEST_WAIT_S), view.write_scope)
+        shown = {"listed": listed, "suggested": suggested, "marked_text": marked_text}
+        return await pages.render(view, "categories.html", "Categories", "categories", **shown)
 
     async def show_one(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))

@@ -148,3 +148,46 @@ async def test_a_page_of_one_project_asks_for_the_projects_once(service: MemoryS
     async with pages_over(service) as http:
         assert "<option selected>p1</option>" in (await http.get("/admin/categories?user=u1")).text
     assert [record["what"] for record in wire.records if record["schema"] == "list.v1"] == ["projects"]
+
+
+SUGGESTED = {
+    "name": "oven-repair",
+    "description": "oven, repair, door",
+    "size": 12,
+    "terms": ["oven", "repair", "door"],
+    "examples": [{"memory_id": "m-1", "text": "The oven door was repaired."}],
+    "memory_ids": ["m-1"],
+    "in_mode": "journal",
+}
+
+
+async def test_groups_of_facts_without_a_category_are_suggested_when_asked(
+    service: MemoryService, wire: FakeWire
+) -> None:
+    wire.results["list_categories"] = {"categories": [], "uncategorised": 12}
+    wire.results["suggest_categories"] = {"suggestions": [SUGGESTED], "diff": [], "looked_at": 40}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/categories?user=u1&project=p1&suggest=1")).text
+    assert "The oven door was repaired." in page
+    assert 'value="oven, repair, door"' in page
+
+
+async def test_categories_that_would_be_merged_or_split_are_said(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["list_categories"] = {"categories": [], "uncategorised": 0}
+    diff = [
+        {"op": "merge_categories", "before": {"ovens": 9, "stoves": 4}, "after": {"ovens": 13}},
+        {"op": "split_category", "before": {"house": 9}, "after": {"roof": 5, "door": 4}, "into": []},
+    ]
+    wire.results["suggest_categories"] = {"suggestions": [], "diff": diff, "looked_at": 40}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/categories?user=u1&project=p1&suggest=1")).text
+    assert "ovens and stoves are much alike" in page
+    assert "house has groups of its own: roof (5 facts), door (4 facts)" in page
+
+
+async def test_no_groups_are_searched_before_somebody_asks(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["list_categories"] = {"categories": [], "uncategorised": 12}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/categories?user=u1&project=p1")).text
+    assert "Find suggestions" in page
+    assert "suggest_categories" not in {sent["command"] for sent in commands(wire)}
