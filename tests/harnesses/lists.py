@@ -8,7 +8,7 @@ from typing import Any
 from agents.retrieval.list_memories import List
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.messages.retrieval import ListRequest
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, MemoryExcerpt
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores
 from tests.fakes.tables.memories import FakeRecords
@@ -16,7 +16,7 @@ from tests.fakes.tables.modes import FakeModes
 
 
 class _ObservedRecords(FakeRecords):
-    """Records of which the harness is told what is read."""
+    """Records of which the harness is told which are read whole."""
 
     def __init__(self, harness: "ListHarness") -> None:
         super().__init__(harness.records)
@@ -25,6 +25,11 @@ class _ObservedRecords(FakeRecords):
     def get(self, partition: int, memory_id: str) -> Memory | None:
         self._harness.on_read(memory_id)
         return super().get(partition, memory_id)
+
+    def excerpt(self, partition: int, memory_id: str) -> MemoryExcerpt | None:
+        self._harness.on_excerpt(memory_id)
+        memory = super().get(partition, memory_id)
+        return None if memory is None else MemoryExcerpt.model_validate(memory.model_dump())
 
 
 @dataclass
@@ -35,6 +40,7 @@ class ListHarness:
     modes: FakeModes = field(default_factory=FakeModes)
     records: dict[str, Memory] = field(default_factory=dict)
     on_read: Callable[[str], object] = lambda _memory_id: None
+    on_excerpt: Callable[[str], object] = lambda _memory_id: None
 
     def __post_init__(self) -> None:
         self.words = SqliteLexicalIndex(self.directory)

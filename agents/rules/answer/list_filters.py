@@ -22,7 +22,7 @@ from schemas.messages.retrieval import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, moment_of
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import Memory, item_index_name, turn_index_names, unsearchable_index_name
+from schemas.state.memories import Memory, MemoryExcerpt, item_index_name, turn_index_names, unsearchable_index_name
 from schemas.state.modes import ModeDeclarations
 
 StatusNumbers = Callable[[str], IntArray]
@@ -75,6 +75,11 @@ class ListFilter:
             numbers = [columns.number_of[memory_id] for memory_id in part.within if memory_id in columns.number_of]
             mask &= _mask_of(np.array(numbers, np.int64), len(mask))
         return np.flatnonzero(mask)
+
+    def has_text(self, memory: MemoryExcerpt) -> bool:
+        """True if a memory that the columns admit has the text, and the conversation that columns of items lack."""
+        is_in_conversation = self.request.conversation_id in (None, memory.conversation_id)
+        return is_in_conversation and (self.needle is None or self.needle in memory.text.casefold())
 
     def part_of(self, memory: Memory) -> ListPart | None:
         """Return the part that shows a record; None if the list does not show it."""

@@ -258,9 +258,18 @@ async def test_texts_are_searched_in_slices(lists: ListHarness, monkeypatch: pyt
 async def test_later_pages_search_no_more_texts_than_they_show(lists: ListHarness) -> None:
     lists.store(*turns(200, TIMES["minutes"]))
     first = await lists.page(contains="turn", limit=5)
-    read: list[str] = []
-    lists.on_read = read.append
+    searched: list[str] = []
+    lists.on_excerpt = searched.append
     second = await lists.page(contains="turn", limit=5, cursor=first.next)
     assert len(second.items) == 5
     assert second.total == 200
-    assert len(set(read)) < 100
+    assert len(set(searched)) < 100
+
+
+@pytest.mark.parametrize("what", ["memories", "conversations"])
+async def test_a_search_of_texts_reads_whole_records_of_its_page_alone(lists: ListHarness, what: str) -> None:
+    lists.store(*turns(200, TIMES["minutes"]))
+    read: list[str] = []
+    lists.on_read = read.append
+    await lists.page(what, contains="turn", limit=5)
+    assert len(set(read)) <= 6
