@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.formats import plural, said, speaker_of
-from gateway.pages.pages import Pages, or_too_slow
+from gateway.pages.pages import Pages
 from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.pages.routes.files import files_of
+from gateway.pages.text_search import newest_with_text
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused
 
@@ -47,8 +48,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show_all(request: Request) -> Response:
         view = pages.view(request)
         fields = {**list_fields(view.query), "mode": view.mode or "*"}
-        asked = pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.read_scope, fields)
-        listed = await or_too_slow(asked)
+        listed = await newest_with_text(pages, view, LIST_CONVERSATIONS, fields)
         return await pages.render(
             view,
             "conversations.html",
@@ -57,6 +57,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
             rows=listed["items"],
             total=listed["total"],
             pager=pager_of(view.query, listed["next"]),
+            searched_to=listed.get("searched_to"),
             is_filtered=is_filtered(view.query),
             limits=LIMITS,
             limit=fields["limit"],

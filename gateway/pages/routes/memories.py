@@ -1,10 +1,8 @@
 """Memories: the list, with its ticked ones; one with its sources and successors; move, edit, correct, hide, forget."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -34,29 +32,20 @@ from gateway.pages.formats import (
     plural,
     speaker_of,
 )
-from gateway.pages.pages import Pages, boundary_of, or_too_slow, see
+from gateway.pages.pages import Pages, see
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
+from gateway.pages.text_search import newest_with_text
 from gateway.pages.versions import versions_of
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused
 from gateway.service.memories import Outcome, Selected
-from schemas.moments import iso
 
 BULK_WAIT_S = 60.0
 """Timeout of a selection of 500: about five seconds without other load."""
 
 TYPED_FROM = 10
 """Memories from which their number has to be typed to forget them."""
-
-MANY = 5_000
-"""Memories of a user from which texts are searched in parts: fewer are read in half a second."""
-
-SEARCHED_PARTS = (0.05, 0.15, 0.4, 1)
-"""Shares of the time to search, from its end on, that are searched one after the other."""
-
-SEARCH_S = 4.0
-"""Seconds from which no further part is searched."""
 
 TITLE_CHARS = 60
 """Characters of a page's title."""
@@ -98,12 +87,8 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 async def _list_page(pages: Pages, view: View) -> Response:
     fields = {**list_fields(view.query), "mode": view.mode or "*"}
-    boundary = await boundary_of(pages.service, view) if is_searched_in_parts(fields) else None
-    if boundary is not None and boundary["memories"] > MANY:
-        listed = await _newest_with_text(pages, view, fields, boundary)
-    else:
-        asked = {**fields, "facets": "cursor" not in fields}
-        listed = await or_too_slow(pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, asked))
+    asked = {**fields, "facets": "cursor" not in fields}
+    listed = await newest_with_text(pages, view, LIST_MEMORIES, asked)
     shown = {
         "rows": [
             (memory, Choice(memory["memory_id"], memory["mode"], pages.scope_of(memory)).value)
@@ -142,40 +127,6 @@ def facets_of(counts: Mapping[str, Mapping[str, int]], view: View) -> list[tuple
         for label, parameter, values in several
         if len(values) > 1 and not view.query.get(parameter)
     ]
-
-
-def is_searched_in_parts(fields: Json) -> bool:
-    """True for a search of texts, newest first, over all time."""
-    return "contains" in fields and not {"since", "cursor"} & set(fields) and fields.get("order") != "oldest"
-
-
-async def _newest_with_text(pages: Pages, view: View, fields: Json, boundary: Json) -> Json:
-    """Search texts in parts of the user's time, the latest first, until a page is full or the time is up.
-
-    A list reads all texts that its other filters admit: of 100,000 that takes longer than a person waits. The answer
-    has no total unless all was read, and `searched_to`, from where a link goes on.
-    """
-    until, items, end = fields.get("until"), list[Json](), time.monotonic() + SEARCH_S
-    last = datetime.fromisoformat(boundary["last"])
-    last = last if until is None else min(last, datetime.fromisoformat(until))
-    span = last - datetime.fromisoformat(boundary["first"])
-    for share in SEARCHED_PARTS:
-        since = None if share == 1 else iso(last - share * span)
-        part = {**fields, "limit": fields["limit"] - len(items), "until": until, "since": since}
-        asked = {name: value for name, value in part.items() if value is not None}
-        call = view.call(max(1.0, end - time.monotonic()))
-        listed = await or_too_slow(pages.service.operations.run(LIST_MEMORIES, call, view.read_scope, asked))
-        items += listed["items"]
-        if listed["total"] is None:
-            return {"items": items, "next": None, "total": len(items), "searched_to": until or iso(last)}
-        if listed["next"] is not None or (len(items) == fields["limit"] and since is not None):
-            # The same instant again: several memories may have it.
-            oldest = datetime.fromisoformat(items[-1]["occurred_at"]) + timedelta(milliseconds=1)
-            return {"items": items, "next": None, "total": len(items), "searched_to": iso(oldest)}
-        until = since
-        if time.monotonic() > end and since is not None:
-            return {"items": items, "next": None, "total": len(items), "searched_to": since}
-    return {"items": items, "next": None, "total": len(items)}
 
 
 async def _move(pages: Pages, view: View, form: Form) -> Response:

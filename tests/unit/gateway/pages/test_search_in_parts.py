@@ -6,7 +6,7 @@ import pytest
 from modestream_client.failures import MemoryTimeout
 
 from gateway.pages.requests import EXTRACTED_TYPES, MAX_TRAIL, list_fields, pager_of
-from gateway.pages.routes.memories import MANY
+from gateway.pages.text_search import MANY
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Refused
 from gateway.service.service import MemoryService
@@ -39,6 +39,7 @@ async def test_a_part_that_fills_the_page_is_the_only_one_searched(wire: FakeWir
     async with pages_over(service) as http:
         page = (await http.get(PAGE)).text
     assert len(searches(wire)) == 1
+    assert "facets" not in searches(wire)[0]
     assert "Search older memories" in page
 
 
@@ -65,6 +66,40 @@ async def test_a_search_that_takes_too_long_keeps_its_filters(wire: FakeWire, se
         answer = await http.get(PAGE)
     assert answer.status_code == 200
     assert 'name="text" value="kent"' in answer.text
+
+
+CONVERSATIONS = "/admin/conversations?user=u1&text=kent"
+
+
+def conversation(name: str, first: str, last: str, turns: int = 1) -> dict[str, Any]:
+    scope = {"user_id": "u1", "project_id": "home"}
+    shown = {"conversation_id": name, "scope": scope, "turns": turns, "speakers": [], "modes": {"general": turns}}
+    return {**shown, "first": f"2026-{first}T09:00:00Z", "last": f"2026-{last}T09:00:00Z"}
+
+
+async def test_conversations_are_searched_in_parts_too(wire: FakeWire, service: MemoryService) -> None:
+    listed = [conversation("c1", "02-27", "02-27")]
+    wire.results["list.v1"] = {"items": listed, "next": "more", "total": 60}
+    async with pages_over(service) as http:
+        page = (await http.get(CONVERSATIONS)).text
+    assert len(searches(wire)) == 1
+    assert "Search older turns" in page
+
+
+async def test_a_conversation_of_two_parts_is_one_row(wire: FakeWire, service: MemoryService) -> None:
+    newer, older = conversation("c1", "03-03", "03-04", turns=40), conversation("c1", "03-01", "03-02", turns=2)
+
+    def part(record: dict[str, Any]) -> dict[str, Any]:
+        is_first, is_last = "until" not in record, "since" not in record
+        items = ([newer] if is_first else [older] if is_last else []) if "contains" in record else []
+        return {"items": items, "next": None, "total": len(items)}
+
+    wire.results["list.v1"] = part
+    async with pages_over(service) as http:
+        page = (await http.get(CONVERSATIONS)).text
+    assert page.count(">c1</a>") == 1
+    assert '<td class="number">42' in page
+    assert 'datetime="2026-03-01T09:00:00Z"' in page
 
 
 def test_days_are_whole_and_the_last_one_is_included() -> None:
