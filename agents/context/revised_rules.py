@@ -40,7 +40,6 @@ class RuleTexts:
     """Turns in, what of them no longer holds `today`."""
 
     def __init__(self, memories: Memories, today: date) -> None:
-        self.sentences = cache(sentences_with_labels)
         self._memories = memories
         self._today = today
         self._turns: dict[str, Memory | None] = {}
@@ -249,7 +248,7 @@ def _statements(
     mask = visible.labelled(taking_back.label, taking_back.roles, of_all_modes=True)
     left = MAX_TAKING_BACK
     for number, turn in _latest_turns(visible, mask, memory_columns, texts, MAX_TAKING_BACK):
-        sentences = texts.sentences(turn.text, taking_back.label)[:left]
+        sentences = sentences_with_labels(turn.text, taking_back.label)[:left]
         left -= len(sentences)
         yield Statement(number, int(visible.time_rank[number]), turn.scope, sentences)
 

@@ -364,10 +364,15 @@ def label_text(text: str) -> SentenceLabel:
     return SentenceLabel(_label_text(text, ()))
 
 
-def sentences_with_labels(text: str, labels: SentenceLabel) -> list[str]:
+SEARCHED_CACHE_SIZE = 1024
+"""Cached texts: every context of a user reads much the same rules, of a user with many memories some hundred."""
+
+
+@lru_cache(SEARCHED_CACHE_SIZE)
+def sentences_with_labels(text: str, labels: SentenceLabel) -> tuple[str, ...]:
     """Return the sentences of a text, as written, that have any of these labels by their words."""
     wanted = {label.name for label in labels}
-    return [part for part in split_sentences(text) if not wanted.isdisjoint(_label_sentence(parse_sentence(part)))]
+    return tuple(part for part in split_sentences(text) if not wanted.isdisjoint(_label_sentence(parse_sentence(part))))
 
 
 def _label_sentence(sentence: Sentence) -> set[str]:

@@ -52,6 +52,46 @@ async def test_others_run_between_two_rules_that_may_have_expired(
     assert len(turns) >= 2 * 100
 
 
+class Clock:
+    """In place of `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+async def test_long_work_waits_for_nobody_where_nobody_has_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(sizing, "time", clock)
+    pauses = sizing.Pauses()
+    clock.now += 10
+    async with asyncio.timeout(1):
+        await pauses.pause_if_due()
+
+
+async def test_long_work_leaves_half_of_the_time_to_others_that_have_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, worked = Clock(), [0.0]
+    monkeypatch.setattr(sizing, "time", clock)
+
+    async def others() -> None:
+        while True:
+            clock.now += 0.004
+            worked[0] += 0.004
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    pauses = sizing.Pauses()
+    worked[0] = 0.0
+    clock.now += 10
+    await pauses.pause_if_due()
+    assert worked[0] == pytest.approx(10, abs=0.01)
+    task.cancel()
+    await asyncio.wait([task])
+
+
 class MeteredTokens(FakeTokens):
     """Counts the characters that it is given, too."""
 

@@ -77,7 +77,7 @@ def test_distilled_memory_has_no_role() -> None:
 
 def test_labelled_sentences_are_returned_as_written() -> None:
     text = "Hello! The Export must finish within an hour. Tea? Never deploy on a Friday."
-    assert sentences_with_labels(text, SentenceLabel.CONSTRAINT) == [
+    assert list(sentences_with_labels(text, SentenceLabel.CONSTRAINT)) == [
         "The Export must finish within an hour.",
         "Never deploy on a Friday.",
     ]
