@@ -10,6 +10,7 @@ import asyncio
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,8 @@ PAGES = {
 
 TEXTS = mixed_turns(4_000, 11)
 
-RARE = max(TEXTS[-1].replace(".", "").split(), key=len)
-"""A word of a few texts."""
+RARE = next(word for word, count in Counter(" ".join(TEXTS).split()).items() if count == 1 and word.isalpha())
+"""A word of one of these texts; of a larger store, of a few."""
 
 EMBEDDED = 1000
 """Turns that are embedded meanwhile."""

@@ -1,6 +1,7 @@
 """The map in a browser: points are drawn, seen by hand and by keyboard, selected, moved and declared as a mode."""
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -212,7 +213,8 @@ MANY = 45_000
 """Two answers of the gateway, and a part of a third."""
 
 
-def test_a_map_of_many_memories_is_read_by_spans_of_time(page: Page, atlas: httpx.Client) -> None:
+def answer_with_many(page: Page) -> list[dict[str, str]]:
+    """Have a map of `MANY` memories answered; return the list of the requests for its points."""
     numbers = random.Random(7)
     places = [(numbers.gauss(number % 5 / 3 - 0.6, 0.1), numbers.gauss(0, 0.2)) for number in range(MANY)]
     asked: list[dict[str, str]] = []
@@ -223,11 +225,30 @@ def test_a_map_of_many_memories_is_read_by_spans_of_time(page: Page, atlas: http
         route.fulfill(json={"clouds": [answered(places, query)]})
 
     page.route("**/map/points?*", answer)
+    return asked
+
+
+def test_a_map_of_many_memories_is_read_whole_once_somebody_looks_closer(page: Page, atlas: httpx.Client) -> None:
+    asked = answer_with_many(page)
     open_map(page, mode=MODES[1], project=PROJECT)
-    expect(page.locator("[data-map-status]")).to_have_text(f"{MANY:,} memories on the map.", timeout=60_000)
-    assert asked[0]["limit"] == "1500"
+    status = page.locator("[data-map-status]")
+    expect(status).to_have_text("20,000 memories on the map. Zoom in for the other 25,000.", timeout=60_000)
+    assert [query.get("limit") for query in asked] == ["1500", None]
+    zoom = page.get_by_role("button", name="Zoom in")
+    zoom.click()
+    zoom.click()
+    expect(status).to_have_text(f"{MANY:,} memories on the map.", timeout=60_000)
     assert "until" not in asked[2]
     assert "since" not in asked[-1]
+
+
+def test_a_memory_that_is_in_no_sample_is_marked_all_the_same(page: Page, atlas: httpx.Client) -> None:
+    asked = answer_with_many(page)
+    sampled = set(answered([(0.0, 0.0)] * MANY, {})["ids"])
+    missing = next(name for name in (f"m{row}" for row in range(MANY)) if name not in sampled)
+    open_map(page, mode=MODES[1], project=PROJECT, memory=missing)
+    expect(page.locator("[data-map-picked]")).to_have_attribute("href", re.compile(f"/{missing}\\?"), timeout=60_000)
+    assert len(asked) > 2
 
 
 def answered(places: list[tuple[float, float]], query: dict[str, str]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import { keyOf } from "./points.js";
 import { Selection } from "./selection.js";
 import { withGroups } from "./groups.js";
 
+const CLOSE = 2; // The zoom from which all points are wanted.
+
 export class PointMap {
   selection = new Selection();
   clouds = [];
@@ -70,12 +72,18 @@ export class PointMap {
     return cloud && { cloud, row: cloud.rowOf.get(id) };
   };
 
-  // Selects a memory, and looks at it.
+  // Selects a memory, and looks at it; returns whether it is there.
   ring(id) {
     const point = this.find(id);
-    if (!point) return;
+    if (!point) return false;
     this.selection.replace([id]);
     this.#panels.get(keyOf(point.cloud))?.lookAt(point.row);
+    return true;
+  }
+
+  // Whether single points are looked at; without panels they are in the table.
+  get isClose() {
+    return !this.renderer || [...this.#panels.values()].some(({ camera }) => camera.zoom >= CLOSE);
   }
 
   // The points that can be seen and are not dimmed; without panels all.

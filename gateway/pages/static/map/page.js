@@ -19,28 +19,35 @@ function start() {
   const form = document.querySelector("[data-map-form]");
   const renderer = Renderer.create(() => map.redraw());
   const legend = new Legend(part("legend"), () => (map.restyle(), map.viewChanged()));
-  let resting, table;
+  let resting, table, ringed = root.dataset.ringed, comeCloser;
+  const isCloser = new Promise((come) => (comeCloser = come));
   const map = new PointMap(part("clouds"), legend, renderer, {
     viewChanged() {
       clearTimeout(resting);
       resting = setTimeout(() => table?.refresh(), VIEW_PAUSE_MS);
+      if (map.isClose) comeCloser();
     },
     drawn: () => mark("map:drawn"),
   });
   connectControls(map, part);
   onTheme(() => map.restyle());
-  follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(`${error.message} Trying again …`));
+  follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(`${error.message} Trying again …`), closer);
+
+  async function closer(clouds) {
+    if (!ringed) await isCloser;
+    say(notes(clouds, "are being loaded").join(" "));
+  }
 
   function shown(clouds, hasRest) {
     mark("map:points");
     part("waiting")?.remove();
     map.show(clouds.filter((cloud) => cloud.ids.length || cloud.left_out || "one" in root.dataset));
-    say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds, hasRest)].join(" "));
+    say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds, hasRest && "zoom")].join(" "));
+    if (ringed && map.ring(ringed)) ringed = null;
     if (table) return;
     table = new Table(form, map, root.dataset.memory);
     table.refresh();
     sendSelection(form, map);
-    if (root.dataset.ringed) map.ring(root.dataset.ringed);
     followSuggestions(document.querySelector("[data-map-suggestions]"), (found) => map.suggest(found), (ids) => {
       map.selection.replace(ids);
       root.scrollIntoView({ block: "start" });
@@ -86,11 +93,11 @@ function showSelection(map, part) {
   part("picked").textContent = point.cloud.text[point.row] || "(no text)";
 }
 
-function notes(clouds, hasRest) {
+function notes(clouds, rest) {
   const sum = (of) => clouds.reduce((total, cloud) => total + of(cloud), 0);
   const drawn = sum((cloud) => cloud.ids.length), out = sum((cloud) => cloud.left_out);
   const said = [`${drawn.toLocaleString("en")} memories on the map.`];
-  if (hasRest) said.push(`The other ${out.toLocaleString("en")} are being loaded.`);
+  if (rest) said.push(rest === "zoom" ? `Zoom in for the other ${out.toLocaleString("en")}.` : `The other ${out.toLocaleString("en")} ${rest}.`);
   else if (out) said.push(`${out.toLocaleString("en")} not drawn: they have no vector yet, or are older than the last ${MOST.toLocaleString("en")}.`);
   if (clouds.some((cloud) => !cloud.settled)) said.push("The map is being laid out; points will still move.");
   return said;

@@ -17,8 +17,9 @@ export function keyOf(cloud) {
   return `${cloud.mode} ${cloud.space}`;
 }
 
-// Calls `shown` with the clouds now, and while a better layout or vectors are being made.
-export async function follow(address, maxPoints, shown, failed) {
+// Calls `shown` with the clouds now, and while a better layout or vectors are being made. What one answer leaves out is
+// read once `closer()` resolves: from afar, a sample of every conversation looks the same.
+export async function follow(address, maxPoints, shown, failed, closer) {
   try {
     const sample = await loadClouds(`${address}&limit=${SAMPLE}`);
     shown(sample);
@@ -31,7 +32,10 @@ export async function follow(address, maxPoints, shown, failed) {
       const clouds = await loadClouds(address);
       const hasRest = !isUnderWay(clouds, maxPoints) && clouds.some((cloud) => cloud.left_out);
       shown(clouds, hasRest);
-      if (hasRest) shown(await withRest(address, clouds, maxPoints, failed));
+      if (hasRest) {
+        await closer(clouds);
+        shown(await withRest(address, clouds, maxPoints, failed));
+      }
       if (!isUnderWay(clouds, maxPoints)) return;
     } catch (error) {
       failed(error);
