@@ -226,7 +226,8 @@ class RevisedRules:
             label = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
             if label is None:
                 continue
-            for memory_id in _source_ids(item):
+            # A rule in a document makes no rule of the turn that brings it.
+            for memory_id in {quote.memory_id or "" for quote in item.evidence if quote.resource is None}:
                 number, turn = memory_columns.number_of.get(memory_id), texts.turn(memory_id)
                 if number is not None and turn is not None and turn.reading.status == "model":
                     yield number, label

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
-from agents.memory.write_memory import WriteMemory
+from agents.memory.write_memory import Slices, WriteMemory
 from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import Categories, FileWriter, MemoryWriter, Modes
 from agents.rules.categories.assignment import merge_assignments, rename_assignments, top_model_categories
+from agents.rules.items.analysis import AnalysedText, analyse
 from agents.rules.items.item_merging import build_item
 from agents.rules.memory.resources import (
     IsReadable,
@@ -130,6 +131,7 @@ class KeepFiles:
     items: KeepItems
     write: WriteMemory
     is_readable: IsReadable
+    asks_model: bool = False
 
     def arriving(self, turn: Memory, before: Memory | None) -> Memory:
         """Return a turn that is to be written, its new files pending."""
@@ -188,13 +190,11 @@ class KeepFiles:
         built = self._built(part_id, turn, part_support(turn, uri, text, number), before)
         return self.items.put_item(built, before)[1] if built != before else []
 
-    def finish(self, memory_id: str, uri: str, text: FileText) -> list[MemoryEvent]:
-        """Note that all of a file is there; return the events of what an earlier reading had more."""
+    def as_read(self, memory_id: str, uri: str, text: FileText) -> Memory | None:
+        """Return a turn as it is once this file is read; None if it does not wait for it any more."""
         turn, resource = self._pending(memory_id, uri)
         if turn is None or resource is None:
-            return []
-        surplus = part_ids(turn, resource)[len(text.segments) :]
-        events = [event for _, removed in self._remove(surplus) for event in removed]
+            return None
         read = {
             "status": "ready",
             "reader": text.reader,
@@ -202,9 +202,30 @@ class KeepFiles:
             "pages": text.pages,
             "seconds": text.seconds,
             "parts": len(text.segments),
+            "code": None,
+            "error": None,
         }
-        self._state(turn, resource, **read)
-        return events
+        return with_resource(turn, resource.model_copy(update=read))
+
+    def finish(
+        self, memory_id: str, uri: str, text: FileText, analysis: AnalysedText | None
+    ) -> Slices[list[MemoryEvent]]:
+        """Note that all of a file is there, with the items that are found in it; return the events that must follow.
+
+        `analysis` is that of the turn `as_read`. A language model reads the turn again, with its files.
+        """
+        turn, resource = self._pending(memory_id, uri)
+        read = self.as_read(memory_id, uri, text)
+        if turn is None or resource is None or read is None:
+            return []
+        # What an earlier reading had more.
+        events = [event for _, gone in self._remove(part_ids(turn, resource)[len(text.segments) :]) for event in gone]
+        if self.asks_model:
+            read = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "pending"})})
+        extracted = analyse(read, analysis, None, self.memories.get).items
+        written, of_items = yield from self.items.refresh_items(read, extracted)
+        self.files.put_turn(written.boundary, written.memory_id, statuses_of(written))
+        return [*events, *of_items, *([self.items.learned_event(written)] if written.items else [])]
 
     def fail(self, memory_id: str, uri: str, code: ReadFailure, error: str) -> None:
         """Note that a file can't be read, and why."""

@@ -28,7 +28,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.indexes import LexicalWriter
 from agents.ports.stores import Categories, ClaimWriter, FileWriter, InteractionWriter, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.items.extracting import AnalysedText, analyse
+from agents.rules.items.analysis import AnalysedText, analyse
 from agents.rules.items.item_merging import supports_of
 from agents.rules.memory.embedding_status import (
     apply_embedded,
@@ -117,7 +117,7 @@ class Remember:
         self._write = write = WriteMemory(memories, words)
         self._items = KeepItems(memories, words, modes, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
-        self.files = KeepFiles(memories, words, modes, files, self._items, write, is_readable)
+        self.files = KeepFiles(memories, words, modes, files, self._items, write, is_readable, asks_model=asks_model)
         self._forget = ForgetMemories(memories, words, self._items, self.files, write)
         self._file_items = FileItems(memories, words, categories, write)
         self._move = Move(modes, self._items, self._supersede, asks_model=asks_model)
@@ -159,7 +159,7 @@ class Remember:
         of_mode = mode_visibility(memory, declared)
         memory = with_visibility(with_decay(memory, declared), memory.own_visibility, of_mode)
         memory = self.files.arriving(memory, known)
-        analysis = analyse(memory, text)
+        analysis = analyse(memory, text, None, self._memories.get)
         had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
         memory, events = yield from self._items.write_in_slices(memory, supports_of(memory, analysis.items))
@@ -244,7 +244,7 @@ class Remember:
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        analysis = analyse(known, text)
+        analysis = analyse(known, text, None, self._memories.get)
         known, events = yield from self._items.refresh_items(known, analysis.items)
         # For an edited turn, only the event of its earlier text may have been published.
         events += self._learned(known, analysis, had_signals=known.version > 1)

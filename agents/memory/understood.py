@@ -18,7 +18,8 @@ from agents.memory.write_memory import Slices, WriteMemory
 from agents.ports.stores import InteractionWriter, Memories, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.interaction.stability import count_classification, count_correction, week_of, without_user
-from agents.rules.items.extracting import AnalysedText, ExtractedItem, analyse
+from agents.rules.items.analysis import AnalysedText, analyse
+from agents.rules.items.extracting import ExtractedItem
 from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.understanding import (
     as_read_by_rules,
@@ -140,7 +141,7 @@ class ApplyUnderstood:
             return UnderstoodResult()
         self.count.add_classification(memory, event.interaction, event.at)
         understood = with_understanding(memory, event)
-        analysis = analyse(understood, text, event.found)
+        analysis = analyse(understood, text, event.found, self.memories.get)
         answered = event.found.mode if event.found else None
         declared, project = self.modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
         mode, source = mode_after_answer(understood, answered, project, declared)
@@ -174,7 +175,8 @@ class ApplyUnderstood:
         memory = self._concerned(event)
         if memory is None:
             return UnderstoodResult()
-        analysis, is_by_model = analyse(memory, text), memory.reading.status == "model"
+        analysis = analyse(memory, text, None, self.memories.get)
+        is_by_model = memory.reading.status == "model"
         updated = memory if is_by_model else as_read_by_rules(memory)
         supports = self.items.supports_after(updated, analysis.items, keeps=is_by_model)
         noted = self._noted(updated, memory, event, supports)

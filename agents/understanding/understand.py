@@ -18,8 +18,10 @@ from agents.ports.stores import Categories, Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.index.vocabulary import bm25
 from agents.rules.interaction.stability import apply_threshold
+from agents.rules.items.analysis import file_parts
 from agents.rules.items.claims import is_replaceable, with_known_items
 from agents.rules.items.facts import FIRST_PERSON
+from agents.rules.memory.resources import cited_place
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
 from agents.rules.memory.visibility import may_show_model
 from agents.rules.prompts.prompting import (
@@ -151,6 +153,9 @@ class Understand:
             recent=[RecentTurn(role=turn.role or "user", mode=turn.mode, text=turn.text) for turn in turns],
             categories=[(category.name, category.description) for category in self._taxonomy(memory).all()],
             earlier=earlier,
+            files="\n\n".join(
+                f"{cited_place(part, memory.resources)}:\n{part.text}" for part in file_parts(memory, self.memories.get)
+            ),
         )
 
     async def _with_vote(self, memory: Memory, understanding: Understanding) -> Interaction | None:

@@ -228,7 +228,7 @@ class BuildAgents:
             ctx.stores.at(partition).memories,
             selector_of(ctx.scope_model),
             partial(self.answering, partition),
-            PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters).analyse,
+            partial(PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters).analyse, partition),
         )
 
     def _deployment_status(self) -> dict[str, Any]:

@@ -88,7 +88,10 @@ def _entries_of_items(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
     allowed = PARTS_BY_ROLE.get(turn.role or "user", frozenset())
     for item in event.items:
         part = PART_BY_ITEM_KIND.get(item.item.kind) if item.item and item.item.kind else None
-        evidence = tuple(quote for quote in item.evidence if quote.memory_id == turn.memory_id)
+        # Documents are mostly written by others: they say nothing of what their reader is after.
+        evidence = tuple(
+            quote for quote in item.evidence if quote.memory_id == turn.memory_id and quote.resource is None
+        )
         if part in allowed and evidence and item.superseded_by is None:
             names = () if item.item is None else tuple(category.name for category in item.item.categories)
             entry = _entry(turn, item.text, evidence)

@@ -10,13 +10,12 @@ change meanwhile: an analysis counts only for its own text and surroundings.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import chain, islice
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from modestream_client.vocabulary import ItemKind, MemoryType, Role
+from modestream_client.vocabulary import ItemKind, MemoryType
 
-from agents.rules.cues.labels import ASSERTIVE, find_cue_labels, has_text_signals
+from agents.rules.cues.labels import ASSERTIVE, find_cue_labels
 from agents.rules.items.claim_reading import extract_claim, is_own_claim
 from agents.rules.items.facts import FIRST_PERSON, states_fact
 from agents.rules.items.kinds import (
@@ -44,7 +43,7 @@ from agents.rules.text.passages import (
     written_words,
 )
 from agents.rules.text.tokenizer import extract_entities, fold
-from schemas.state.memories import Memory, Origin
+from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
 
@@ -120,7 +119,7 @@ class ExtractedItem(NamedTuple):
     `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates. `replaces`
     names earlier items that are outdated, as found by a language model. `may_supersede` tells whether its voice may
     supersede earlier items. `mode` is its register, as found by a language model, if it differs from its turn's; such
-    an item, and others of the same sentence, stand `instead_of` the rules' item.
+    an item, and others of the same sentence, stand `instead_of` the rules' item. Page and seconds are those in a file.
     """
 
     kind: ItemKind | None
@@ -138,6 +137,9 @@ class ExtractedItem(NamedTuple):
     may_supersede: bool = True
     mode: str | None = None
     instead_of: str | None = None
+    page: int | None = None
+    start_s: float | None = None
+    end_s: float | None = None
 
 
 class SourceText(NamedTuple):
@@ -235,9 +237,13 @@ MIN_OVERLAP_SHARE = 0.5
 
 def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Return all items of a turn, by rules and by a model's understanding, without duplicates."""
-    by_rules = extract_by_rules(memory)
-    items: list[ExtractedItem | None] = list(by_rules)
     by_model = [] if understanding is None else extract_by_model(memory, understanding)
+    return merge_items(extract_by_rules(memory), by_model)
+
+
+def merge_items(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
+    """Return the items of both without duplicates."""
+    items: list[ExtractedItem | None] = list(by_rules)
     same_as = [next((n for n, other in enumerate(by_rules) if _is_duplicate(item, other)), None) for item in by_model]
     # A sentence in two registers: the model's parts replace the whole.
     parted = {same for item, same in zip(by_model, same_as, strict=True) if item.mode is not None}
@@ -258,11 +264,11 @@ def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
     voice = voice_of(memory)
     if voice is None:
         return []
-    from_turn = islice(_find_items(SourceText(memory, memory.text, None, voice)), MAX_RULE_ITEMS)
+    from_turn = islice(find_items(SourceText(memory, memory.text, None, voice)), MAX_RULE_ITEMS)
     if not memory.resources:
         return list(from_turn)
     documents = _documents(memory)
-    from_documents = chain.from_iterable(map(_find_items, _within_limit(documents)))
+    from_documents = chain.from_iterable(map(find_items, _within_limit(documents)))
     segments = (build_extracted_item(source, span, None) for source in documents for span in chunk_text(source.text))
     return [*from_turn, *islice(from_documents, MAX_RULE_ITEMS), *islice(segments, MAX_SEGMENTS)]
 
@@ -313,9 +319,13 @@ def _within_limit(sources: Sequence[SourceText]) -> Iterator[SourceText]:
         yield source
 
 
-def _find_items(source: SourceText) -> Iterator[ExtractedItem]:
-    """Yield the lists of steps in a text, then its sentences that are items by themselves."""
-    allowed, has_first_person = ALLOWED_KINDS[source.voice], source.voice in FIRST_PERSON_VOICES
+def find_items(source: SourceText, *, has_first_person: bool | None = None) -> Iterator[ExtractedItem]:
+    """Yield the lists of steps in a text, then its sentences that are items by themselves.
+
+    `has_first_person` defaults to that of the voice.
+    """
+    allowed = ALLOWED_KINDS[source.voice]
+    has_first_person = source.voice in FIRST_PERSON_VOICES if has_first_person is None else has_first_person
     step_lists = find_step_lists(source.text) if "procedure" in allowed else []
     yield from (build_extracted_item(source, span, "procedure") for span in step_lists)
     for span in sentence_spans(source.text):
@@ -330,48 +340,3 @@ def _is_duplicate(item: ExtractedItem, other: ExtractedItem) -> bool:
     shared = min(item.end, other.end) - max(item.start, other.start)
     shorter = min(item.end - item.start, other.end - other.start)
     return (item.kind, item.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)
-
-
-class TextSource(NamedTuple):
-    """All inputs of the items, except a model's answer."""
-
-    text: str
-    documents: tuple[tuple[str, str], ...]
-    """URIs and texts of resources."""
-    origin: Origin
-    role: Role | None
-    speaker: str | None
-    occurred_at: datetime
-
-    @classmethod
-    def of(cls, memory: Memory) -> Self:
-        """Return the inputs of a memory's items."""
-        documents = tuple((resource.uri, resource.text) for resource in memory.resources if resource.text)
-        return cls(memory.text, documents, memory.origin, memory.role, memory.speaker, memory.occurred_at)
-
-
-class AnalysedText(NamedTuple):
-    """The text of a turn, with the findings of rules, and of a language model if it has answered."""
-
-    source: TextSource
-    understanding: Understanding | None
-    items: list[ExtractedItem]
-    has_signals: bool
-    """True if the text concerns an intention, even without an item."""
-
-    @classmethod
-    def of(cls, memory: Memory, understanding: Understanding | None, items: list[ExtractedItem]) -> Self:
-        return cls(TextSource.of(memory), understanding, items, has_text_signals(memory))
-
-    def is_of(self, memory: Memory, understanding: Understanding | None) -> bool:
-        """True if this is the memory's present text, with the same answer of a model."""
-        return (self.source, self.understanding) == (TextSource.of(memory), understanding)
-
-
-def analyse(
-    memory: Memory, text: AnalysedText | None = None, understanding: Understanding | None = None
-) -> AnalysedText:
-    """Return the analysis of a memory: `text`, if that is of the same text and answer, or else a new one."""
-    if text is not None and text.is_of(memory, understanding):
-        return text
-    return AnalysedText.of(memory, understanding, extract_items(memory, understanding))

@@ -89,12 +89,13 @@ def build_understanding_prompt(
     recent: Sequence[RecentTurn],
     categories: Sequence[tuple[str, str]],
     earlier: Mapping[str, Memory] | None = None,
+    files: str = "",
 ) -> Prompt:
     """Build the prompt that asks a model to understand one turn.
 
     `current` is the turn's mode, which an answer can't change if it `is_settled`: then no other mode's prompts count.
     `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by their names for the
-    answer. Raises ValueError as `fill_prompt` does.
+    answer. `files` is the beginning of the turn's files. Raises ValueError as `fill_prompt` does.
     """
     # A project's mode is preferred to the user's of the same name.
     by_name = {mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}
@@ -115,8 +116,20 @@ def build_understanding_prompt(
         ),
         "about": _json_lines([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
         "turn": clip_text(turn_text, MAX_TURN_CHARS),
+        "files": files,
     }
-    return fill_prompt(template, version, parts)
+    return fill_prompt(template + FILES_SECTION if files else template, version, parts)
+
+
+FILES_SECTION = (
+    "\n\nThe beginnings of files that came with the turn, each part after its place. Most files are written by others:"
+    " fill every field but `items` from the turn alone. Take from the files at most eight items: decisions,"
+    " constraints, procedures and facts which the file states as those of the speaker, of people whom the speaker"
+    " knows, or of their work, and which are worth remembering by themselves. Take no general knowledge, and nothing"
+    " that you are unsure of. `quote` is copied from the file, without its place:\n"
+    "<<< {{mark}} files\n{{files}}\n>>> {{mark}}\n"
+)
+"""Stands after a template of `understand` for turns with files, so that other turns pay nothing for it."""
 
 
 def fill_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt:

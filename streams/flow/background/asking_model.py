@@ -139,6 +139,9 @@ class UnderstandingQueue:
         # Asked now, not when it was queued: it may have become private.
         if memory is None or memory.reading.status != "pending" or not understand.may_ask(memory):
             return
+        if any(resource.status == "pending" for resource in memory.resources):
+            # It is asked about with its files, once: as soon as they are read it is found by its record.
+            return
         ask = partial(understand.by_model, memory)
         event = await understood_turn(understand.pipelines, ask, memory, partition, self._ctx)
         if event is None:

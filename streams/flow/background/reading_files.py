@@ -20,13 +20,14 @@ from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
 from agents.memory.write_memory import Slices
 from agents.ports.files import FileReader, FileSource
+from agents.rules.items.analysis import AnalysedText
 from agents.rules.memory.resources import file_name, uploads_of
-from schemas.failures import Unavailable
+from schemas.failures import Rejected, Unavailable
 from schemas.state.files import FileText, ReadFailed
 from schemas.state.memories import Resource
 from streams.batching import batches
 from streams.fair_queue import FairTurns
-from streams.flow.steps.remember import in_slices, records_of
+from streams.flow.steps.remember import PrepareTurns, in_slices, records_of
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
@@ -76,6 +77,7 @@ class ReadFiles:
         self._source = source
         self._indexer_lag = indexer_lag
         self._ctx = ctx
+        self._prepare = PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters)
         self._turns = FairTurns(at_once, math.inf)
         self._writing = asyncio.Lock()
         """One batch at a time: files that are read together take turns."""
@@ -157,8 +159,15 @@ class ReadFiles:
                     await asyncio.sleep(LAG_POLL_INTERVAL_S)
                 if self._ctx.foreground.is_expected:
                     await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
-        finishing = self._keep(partition).finish
-        await self._apply(partition, boundary, _once(partial(finishing, memory_id, uri, text)))
+        analysis = None
+        if (turn := self._keep(partition).as_read(memory_id, uri, text)) is not None:
+            try:
+                analysis = await self._prepare.analyse(partition, turn, await self._prepare.in_force())
+            except Rejected as problem:
+                # Its parts are found all the same.
+                log.warning("custom step refuses a file", problem=problem.code, partition=partition)
+                analysis = AnalysedText.of(turn, None, [])
+        await self._apply(partition, boundary, self._keep(partition).finish(memory_id, uri, text, analysis))
 
     async def _apply(self, partition: int, boundary: str, slices: Slices[list[MemoryEvent]]) -> None:
         """Write in slices, publish what follows, and have all of it durable."""

@@ -18,7 +18,7 @@ from agents.ports.commands import RunLog
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.retrieval.retrieve import Retrieve
-from agents.rules.items.extracting import AnalysedText
+from agents.rules.items.analysis import AnalysedText
 from agents.rules.pipelines.validation import in_this_release, shipped_revision
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.assemble import AssembleRequest

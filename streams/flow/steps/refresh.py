@@ -233,7 +233,7 @@ class RefreshRun:
 
     async def _is_due_by_rules(self, turn: Memory) -> bool:
         try:
-            items = (await self._prepare.analyse(turn, await self._prepare.in_force())).items
+            items = (await self._prepare.analyse(self._partition, turn, await self._prepare.in_force())).items
         except Rejected as problem:
             log.warning("custom step refuses a turn", problem=problem.code, partition=self._partition)
             self._tally.failed += 1

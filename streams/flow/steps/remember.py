@@ -17,7 +17,9 @@ from agents.memory.remember import Remember
 from agents.memory.write_memory import Result, Slices
 from agents.ports.pipelines import ActivePipelines, State
 from agents.rules.index.lexical_document import is_long
-from agents.rules.items.extracting import AnalysedText, extract_items
+from agents.rules.items.analysis import AnalysedText, extract_from_files, file_parts
+from agents.rules.items.extracting import extract_items
+from agents.rules.memory.resources import with_statuses
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
 from agents.rules.memory.versions import TurnDraft, draft_turn, has_same_text, identify_turn
 from agents.rules.pipelines.built_in import ExtractConfig
@@ -96,22 +98,25 @@ class PrepareTurns:
         return await _ingested(turn, active)
 
     async def analyse(
-        self, memory: Memory, active: ActivePipelines, understanding: Understanding | None = None
+        self, partition: int, memory: Memory, active: ActivePipelines, understanding: Understanding | None = None
     ) -> AnalysedText:
         """Return the text of a memory with its items. Raises Rejected if a step fails."""
+        parts = file_parts(memory, partial(self.stores.memories.get, partition))
         state: State = {"memory": memory, "understanding": understanding, "items": []}
         if not active.is_on(EXTRACT_ITEMS) and is_long(lexical_text(memory)):
             # Its words are read with the items, also where these are not wanted.
             await self.read_text(memory, understanding)
-        await active.run({EXTRACT_ITEMS: partial(self._extract, active)}, state)
+        await active.run({EXTRACT_ITEMS: partial(self._extract, active, parts)}, state)
         return AnalysedText.of(memory, understanding, state["items"])
 
-    async def _extract(self, active: ActivePipelines, state: State) -> State:
+    async def _extract(self, active: ActivePipelines, parts: Sequence[Memory], state: State) -> State:
         memory, understanding, config = state["memory"], state["understanding"], active.config(EXTRACT_ITEMS)
         if is_long(lexical_text(memory)):
             items = await self.read_text(memory, understanding)
         else:
             items = extract_items(memory, understanding)
+        if parts:
+            items += await asyncio.to_thread(extract_from_files, memory, understanding, parts)
         assert isinstance(config, ExtractConfig)
         if config.min_confidence is not None:
             items = [item for item in items if item.confidence >= config.min_confidence]
@@ -194,7 +199,11 @@ class RememberTurns:
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         known = self._stores.memories.get(record.partition, identity.memory_id)
         draft = draft_turn(turn, identity, known, record.offset)
-        text = None if draft.memory is None else await self._prepare.analyse(draft.memory, active)
+        text = None
+        if draft.memory is not None:
+            # An edited turn may have files that are read.
+            memory = with_statuses(draft.memory, draft.stored, lambda _: False)
+            text = await self._prepare.analyse(record.partition, memory, active)
         state: State = {"turn": turn, "record": record}
         await active.run({MERGE_ITEMS: partial(self._store, remember, draft, text)}, state)
         stored = state["stored"]
@@ -338,7 +347,8 @@ class RememberEvents:
         found = event.found if isinstance(event, Understood) else None
         understood = with_understanding(memory, event) if isinstance(event, Understood) else memory
         try:
-            return event, await self._prepare.analyse(understood, await self._prepare.in_force(), found)
+            active = await self._prepare.in_force()
+            return event, await self._prepare.analyse(record.partition, understood, active, found)
         except Rejected as error:
             await self._reader.reject(record, error)
         if isinstance(event, Reread):

@@ -11,6 +11,7 @@ from agents.rules.memory.resources import derive_part_id
 from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key
 from schemas.state.memories import Memory, Resource, derive_memory_id
 from streams.flow.background import reading_files
+from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
@@ -326,3 +327,107 @@ async def test_turns_beyond_those_that_wait_are_read_when_one_has_ended(
     for turn_id in turn_ids:
         await upload(pipeline, turn_id=turn_id)
     assert [(await is_read(pipeline, turn_id)).status for turn_id in turn_ids] == ["ready"] * len(turn_ids)
+
+
+NOTE = "Notes of Monday.\n\nWe decided to use PostgreSQL for the ledger.\n\nThe train was late."
+DECISION = "We decided to use PostgreSQL for the ledger."
+
+
+def items(pipeline: InMemoryPipeline) -> list[Memory]:
+    return [memory for memory in pipeline.memories.all() if memory.type == "semantic"]
+
+
+async def test_a_note_has_items_with_their_place_in_it(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    [item] = items(pipeline)
+    [quote] = item.evidence
+    assert item.text == DECISION
+    assert quote.resource == f"file:{sha256}"
+    assert NOTE[quote.start : quote.end] == DECISION
+    [hit] = (await pipeline.retrieve("What was decided about the ledger?", types=["semantic"]))["result"]["hits"]
+    assert hit["text"] == DECISION
+
+
+async def test_a_note_that_is_read_again_has_no_second_item(pipeline: InMemoryPipeline) -> None:
+    sha256 = hashlib.sha256(NOTE.encode()).hexdigest()
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1"))
+    await is_read(pipeline)
+    await upload(pipeline, NOTE, turn_id="f-2")
+    await is_read(pipeline, "f-2")
+    await pipeline.command("retry_failed")
+    await is_read(pipeline)
+    [item] = items(pipeline)
+    assert {quote.turn_id for quote in item.evidence} == {"f-1", "f-2"}
+
+
+@pytest.mark.parametrize("how", [{"turn_id": "f-1", "conversation_id": "c1"}, {"project": True}, {"user": True}])
+async def test_items_of_a_forgotten_file_are_gone(pipeline: InMemoryPipeline, how: Json) -> None:
+    await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": how})
+    assert items(pipeline) == []
+
+
+async def test_a_forgotten_item_of_a_file_is_not_made_again(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    await pipeline.command("forget", memory_id=items(pipeline)[0].memory_id)
+    await upload(pipeline, NOTE, turn_id="f-2")
+    await is_read(pipeline, "f-2")
+    assert items(pipeline) == []
+
+
+async def test_an_edited_turn_keeps_the_items_of_the_same_file(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1", content="Here it is, for the others."))
+    await pipeline.topics.settled()
+    assert [item.text for item in items(pipeline)] == [DECISION]
+
+
+async def test_an_edited_turn_loses_the_items_of_a_file_that_it_no_longer_has(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    await pipeline.remember("There is no file any more.", "f-1")
+    await pipeline.topics.settled()
+    assert items(pipeline) == []
+
+
+async def test_a_refresh_finds_nothing_new_in_a_file(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline, NOTE)
+    await is_read(pipeline)
+    reply = await pipeline.command("refresh", before_revision=10**6)
+    assert (reply["result"]["items_added"], reply["result"]["items_removed"]) == (0, 0), reply
+    assert [item.text for item in items(pipeline)] == [DECISION]
+
+
+async def test_a_file_changes_nothing_in_what_its_user_is_after(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline, f"{NOTE}\n\nOur API must answer within 200 ms.")
+    await is_read(pipeline)
+    assert len(items(pipeline)) == 2
+    intention = (await pipeline.command("get_intention"))["result"]
+    assert [intention["constraints"], intention["decisions"]] == [[], []]
+
+
+async def test_a_model_reads_a_file_with_its_turn(tmp_path: Path) -> None:
+    async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as pipeline:
+        fact = {"kind": "fact", "text": "The key is under the pot.", "quote": KEY, "confidence": 0.9}
+        pipeline.language.answers = lambda prompt: {"items": [fact]} if KEY in prompt.user else {}
+        await upload(pipeline)
+        await is_read(pipeline)
+        await pipeline.until(lambda: bool(items(pipeline)))
+        [item] = items(pipeline)
+        [quote] = item.evidence
+        assert item.text == "The key is under the pot."
+        assert TEXT[quote.start : quote.end] == KEY
+        assert len(pipeline.language.asked) == 1
+
+
+async def test_a_model_reads_no_file_of_a_private_turn(tmp_path: Path) -> None:
+    async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as pipeline:
+        await upload(pipeline, private=True)
+        await is_read(pipeline)
+        await pipeline.remember("The lamp is in the cellar.")
+        await pipeline.until(lambda: bool(pipeline.language.asked))
+        assert not any(KEY in prompt.user for prompt in pipeline.language.asked)

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.memory.write_memory import finish
-from agents.rules.items.extracting import analyse
+from agents.rules.items.analysis import analyse
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn
@@ -93,6 +93,6 @@ def test_text_that_was_read_before_gives_the_same_items(harness: ItemsHarness) -
     message = turn(THREE, turn_id="t1", occurred_at="2026-03-01T09:00:00Z")
     first = harness.say(THREE, 0)
     changed = first.model_copy(update={"text": LOCAL})
-    for text in map(analyse, (first, changed)):
+    for text in (analyse(memory, None, None, harness.get) for memory in (first, changed)):
         finish(harness.agent.turn(message.model_copy(update={"turn_id": f"{id(text)}"}), record(offset=3), text=text))
     assert set(harness.items()) == {FLY, EDITOR, TEA}
