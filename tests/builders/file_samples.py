@@ -21,6 +21,7 @@ from tests.builders.files import (
     dark_pixels,
     docx,
     docx_table,
+    docx_with_pictures,
     encrypted_docx,
     encrypted_pdf,
     entities,
@@ -32,6 +33,7 @@ from tests.builders.files import (
     paragraph,
     pdf,
     pptx,
+    pptx_with_pictures,
     relations,
     scanned_pdf,
     sheet_rows,
@@ -136,6 +138,12 @@ REAL = {
         "a.docx",
         "application/zip",
         ("In a control", KEY, "At the foot"),
+    ),
+    "DOCX with a picture": Sample(
+        lambda: docx_with_pictures([image("PNG", "POT NUMBER 4711")]), "a.docx", DOCX, (KEY, "4711")
+    ),
+    "PPTX with a picture": Sample(
+        lambda: pptx_with_pictures([image("JPEG", "POT NUMBER 4711")]), "a.pptx", PPTX, ("4711",), 2
     ),
     "DOCX with macros": Sample(
         lambda: docx(paragraph(KEY), vbaProject=b"\xd0\xcf\x11\xe0 Sub AutoOpen"),
@@ -244,6 +252,33 @@ HOSTILE = {
     "a DOCX nested deeply": Sample(lambda: docx("<w:sdt>" * 200_000 + "</w:sdt>" * 200_000), "a.docx", DOCX, fails=ANY),
     "half of a DOCX": Sample(lambda: docx(paragraph(KEY))[:200], "a.docx", DOCX, fails=UNREADABLE),
     "a DOCX with a password": Sample(encrypted_docx, "a.docx", DOCX, fails=UNREADABLE),
+    "a DOCX with a picture of 2,500 million pixels": Sample(
+        lambda: docx_with_pictures([dark_pixels(50_000, 50_000)]), "a.docx", DOCX, (KEY,)
+    ),
+    "a DOCX with half of a picture": Sample(
+        lambda: docx_with_pictures([image("PNG", KEY)[:2000]]), "a.docx", DOCX, (KEY,)
+    ),
+    "a DOCX with a picture that unpacks to 200 MB": Sample(
+        lambda: docx_with_pictures([bytes(200 << 20)]), "a.docx", DOCX, (KEY,)
+    ),
+    "a DOCX with 10,000 pictures": Sample(
+        lambda: docx_with_pictures([image("PNG", KEY)[:200]] * 10_000), "a.docx", DOCX, (KEY,)
+    ),
+    "a DOCX that shows a picture 50,000 times": Sample(
+        lambda: docx_with_pictures([image("PNG", "POT 4711")], ["media/image1.png"] * 50_000),
+        "a.docx",
+        DOCX,
+        (KEY, "4711"),
+    ),
+    "a DOCX with pictures elsewhere": Sample(
+        lambda: docx_with_pictures([], ["../../../etc/passwd", "file:///etc/passwd", "/word/document.xml"]),
+        "a.docx",
+        DOCX,
+        (KEY,),
+    ),
+    "a DOCX with a picture outside": Sample(
+        lambda: docx_with_pictures([], ["http://127.0.0.1:1/a.png"], ' TargetMode="External"'), "a.docx", DOCX, (KEY,)
+    ),
     "a slide shown 100,000 times": Sample(
         lambda: archive(
             {

@@ -49,6 +49,32 @@ def docx(body: str, before: str = "", **parts: str | bytes) -> bytes:
     return archive({"word/document.xml": document} | {f"word/{name}.xml": part for name, part in parts.items()})
 
 
+def docx_with_pictures(pictures: Sequence[bytes], targets: Sequence[str] = (), mode: str = "") -> bytes:
+    """A DOCX of one paragraph, and one with all pictures; `targets` are shown instead of the parts that hold them."""
+    names = [f"media/image{number}.png" for number in range(1, len(pictures) + 1)]
+    shown_parts = targets or names
+    blips = "".join(f'<w:drawing><a:blip r:embed="r{n}"/></w:drawing>' for n in range(1, len(shown_parts) + 1))
+    document = f"<w:document {W} {A} {R}><w:body>{paragraph(KEY)}<w:p><w:r>{blips}</w:r></w:p></w:body></w:document>"
+    parts: dict[str, str | bytes] = {
+        "word/document.xml": document,
+        "word/_rels/document.xml.rels": relations(shown_parts, mode),
+    }
+    return archive(parts | {f"word/{name}": content for name, content in zip(names, pictures, strict=True)})
+
+
+def pptx_with_pictures(pictures: Sequence[bytes]) -> bytes:
+    """A PPTX of an empty slide, and one with a picture for each following one."""
+    made = pptx(["", *('<p:pic><a:blip r:embed="r1"/></p:pic>' for _ in pictures)])
+    with zipfile.ZipFile(io.BytesIO(made)) as source:
+        parts: dict[str, str | bytes] = {
+            name: source.read(name).replace(b"<p:sld ", f"<p:sld {R} ".encode()) for name in source.namelist()
+        }
+    for number, picture in enumerate(pictures, 2):
+        parts[f"ppt/media/image{number}.png"] = picture
+        parts[f"ppt/slides/_rels/slide{number}.xml.rels"] = relations([f"../media/image{number}.png"])
+    return archive(parts)
+
+
 def docx_table(rows: Sequence[Sequence[str]]) -> str:
     cells = ("".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in rows)
     return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in cells)}</w:tbl>"

@@ -37,7 +37,7 @@ MAX_FILE_ITEMS = 8
 
 MIN_MODEL_CONFIDENCE = 0.6
 
-NOTE_READERS = frozenset({"text", "markdown", "docx"})
+NOTE_READERS = frozenset({"text", "markdown", "docx", "docx+ocr"})
 """Readers of files that people write for themselves."""
 
 

@@ -21,6 +21,9 @@ images instead: a wide one took 900 MB."""
 MIN_PRINTED_CHARS = 3
 """Fewer are a letter that a roof or a leaf looks like."""
 
+MIN_SIDE, MIN_PIXELS = 40, 20_000
+"""A smaller picture in a document is an icon or a line."""
+
 MAX_SHOWN_SIDE = 1024
 """Of an image for a model."""
 
@@ -50,7 +53,31 @@ def read_image(file: BinaryIO, text: TextBuilder) -> int | None:
         raise ReadFailed("unreadable", "The image is broken.") from problem
 
 
+def text_of_picture(content: bytes) -> str:
+    """Return what is printed on a picture in a document; nothing for an icon, and for one that can't be read."""
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            if min(image.size) < MIN_SIDE or image.width * image.height < MIN_PIXELS:
+                return ""
+            image.draft("RGB", (MAX_READ_SIDE, MAX_READ_SIDE))
+            return printed_text(_on_paper(image))
+    except (Image.DecompressionBombError, OSError, SyntaxError, ValueError, EOFError):
+        return ""
+
+
 def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
+    rgb = _on_paper(image)
+    text.add(printed_text(rgb))
+    if shows and not text.depth and CAPTION in text.roles:
+        rgb.thumbnail((MAX_SHOWN_SIDE, MAX_SHOWN_SIDE))
+        shown = io.BytesIO()
+        rgb.save(shown, "JPEG", quality=85)
+        text.send(MediaPiece(shown.getvalue(), "image.jpg", CAPTION))
+
+
+def _on_paper(image: Image.Image) -> Image.Image:
+    """Return an image as it is to be seen, not larger than it is read, without transparency."""
     image.thumbnail((MAX_READ_SIDE, MAX_READ_SIDE))
     upright = ImageOps.exif_transpose(image)
     if upright.mode in {"RGBA", "LA", "PA"} or "transparency" in upright.info:
@@ -58,13 +85,7 @@ def _read_frame(image: Image.Image, text: TextBuilder, *, shows: bool) -> None:
         upright = upright.convert("RGBA")
         paper = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(paper, upright)
-    rgb = upright.convert("RGB")
-    text.add(printed_text(rgb))
-    if shows and not text.depth and CAPTION in text.roles:
-        rgb.thumbnail((MAX_SHOWN_SIDE, MAX_SHOWN_SIDE))
-        shown = io.BytesIO()
-        rgb.save(shown, "JPEG", quality=85)
-        text.send(MediaPiece(shown.getvalue(), "image.jpg", CAPTION))
+    return upright.convert("RGB")
 
 
 def printed_text(image: Image.Image) -> str:

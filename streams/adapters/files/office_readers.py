@@ -7,7 +7,7 @@ stands: in tables, boxes, content controls, groups. No part refers to anything o
 import datetime as dt
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError  # noqa: N812 - it is an exception
@@ -26,6 +26,9 @@ MAX_PARTS = 20_000
 
 MAX_CELLS = 20_000_000
 """Cells of a sheet, the empty ones before the last of each row too."""
+
+MAX_PICTURES, MAX_PICTURE_BYTES = 50, 32 << 20
+"""Pictures of one document that are read, a few seconds each, and the unpacked bytes of one."""
 
 EVENTS_A_NOTE = 50_000
 
@@ -51,6 +54,9 @@ class Office:
         if xml > MAX_XML_BYTES or len(parts) > MAX_PARTS:
             raise ReadFailed("too_large", f"The document unpacks to more than {MAX_XML_BYTES >> 20} MB of XML.")
         self.names = set(self._archive.namelist())
+        self.has_printed = False
+        """True if something is printed on the pictures that were read."""
+        self._pictures: set[str] = set()
 
     def elements(self, name: str) -> Iterator[tuple[str, Any]]:
         """Yield starts and ends of the elements of a part. An ended element is dropped: it has nothing but its text."""
@@ -81,18 +87,53 @@ class Office:
             if event == "start" and element.get("TargetMode") != "External"
         }
 
+    def picture(self, target: str | None) -> str:
+        """Return what is printed on a picture; nothing the second time, and for one that can't be read."""
+        if target not in self.names or target in self._pictures or len(self._pictures) == MAX_PICTURES:
+            return ""
+        self._pictures.add(target)
+        self._text.note_progress()
+        # Its libraries take a second to load.
+        from streams.adapters.files.image_reader import text_of_picture  # noqa: PLC0415
 
-def read_docx(file: BinaryIO, text: TextBuilder) -> None:
-    """Read a document: its text, then foot and end notes."""
+        try:
+            with self._archive.open(target) as part:
+                content = part.read(MAX_PICTURE_BYTES + 1)
+        except (BadZipFile, ZlibError, EOFError, RuntimeError):
+            return ""
+        printed = text_of_picture(content) if len(content) <= MAX_PICTURE_BYTES else ""
+        self.has_printed |= bool(printed)
+        return printed
+
+
+def read_office(kind: str, file: BinaryIO, text: TextBuilder) -> tuple[str, int | None]:
+    """Read a `docx`, `pptx` or `xlsx`; return the reader's name and the slides or sheets. Raises `ReadFailed`."""
+    slides, has_printed = None, False
+    try:
+        if kind == "xlsx":
+            return kind, read_xlsx(file, text)
+        if kind == "docx":
+            has_printed = read_docx(file, text)
+        else:
+            slides, has_printed = read_pptx(file, text)
+    except BROKEN as problem:
+        raise ReadFailed("unreadable", "The document is broken, has a password, or refers to others.") from problem
+    return f"{kind}+ocr" if has_printed else kind, slides
+
+
+def read_docx(file: BinaryIO, text: TextBuilder) -> bool:
+    """Read a document: its text, then foot and end notes; return whether something is printed on its pictures."""
     office = Office(file, text)
     _add_word_part(office, "word/document.xml", text)
     for notes in ("word/footnotes.xml", "word/endnotes.xml"):
         if notes in office.names:
             _add_word_part(office, notes, text)
+    return office.has_printed
 
 
 def _add_word_part(office: Office, part: str, text: TextBuilder) -> None:
-    reader = WordReader(text)
+    targets = office.targets(part)
+    reader = WordReader(text, lambda shown: office.picture(targets.get(shown)))
     for event, element in office.elements(part):
         tag = element.tag.rpartition("}")[2]
         if tag == "Fallback":  # the same as what it stands in for
@@ -102,11 +143,17 @@ def _add_word_part(office: Office, part: str, text: TextBuilder) -> None:
 
 
 class WordReader:
-    """Adds paragraphs as they end. Those of a table are kept until its row ends, and its rows until it ends."""
+    """Adds paragraphs as they end, each with its pictures after it.
 
-    def __init__(self, text: TextBuilder) -> None:
+    Those of a table are kept until its row ends, and its rows until it ends.
+    """
+
+    def __init__(self, text: TextBuilder, read_picture: Callable[[str], str]) -> None:
+        """`read_picture` takes the id of a relationship."""
         self.fallbacks = 0
         self._text = text
+        self._read_picture = read_picture
+        self._pictures: list[str] = []
         self._is_heading = False
         self._written: list[str] = []
         self._tables = 0
@@ -121,6 +168,8 @@ class WordReader:
         elif tag == "pStyle":
             style = next((value for name, value in element.attrib.items() if name.endswith("}val")), "")
             self._is_heading = bool(_HEADING.search(style))
+        elif picture := _picture_id(tag, element):
+            self._pictures.append(picture)
 
     def end(self, tag: str, element: Any) -> None:
         if tag == "t":
@@ -134,6 +183,12 @@ class WordReader:
             else:
                 self._text.add(paragraph, begins_section=self._is_heading)
             self._is_heading = False
+            pictures, self._pictures = self._pictures, []
+            for printed in filter(None, map(self._read_picture, pictures)):
+                if self._cells:
+                    self._cells[-1].append(printed)
+                else:
+                    self._text.add(printed)
         elif tag == "tr" and self._tables == 1:
             self._rows.append([" ".join(" ".join(cell).split()) for cell in self._cells])
             self._cells = []
@@ -144,8 +199,19 @@ class WordReader:
                 self._rows = []
 
 
-def read_pptx(file: BinaryIO, text: TextBuilder) -> int:
-    """Read slides in their order, each with its notes; return how many there are."""
+def _picture_id(tag: str, element: Any) -> str | None:
+    """Return the id of the picture that an element shows, None for any other element."""
+    attribute = {"blip": "}embed", "imagedata": "}id"}.get(tag)
+    if attribute is None:
+        return None
+    return next((value for name, value in element.attrib.items() if name.endswith(attribute)), None)
+
+
+def read_pptx(file: BinaryIO, text: TextBuilder) -> tuple[int, bool]:
+    """Read slides in their order, each with its pictures and notes.
+
+    Return how many there are, and whether something is printed on their pictures.
+    """
     office = Office(file, text)
     main = "ppt/presentation.xml"
     targets = office.targets(main)
@@ -157,16 +223,19 @@ def read_pptx(file: BinaryIO, text: TextBuilder) -> int:
     slides = [targets[each] for each in ids if targets.get(each) in office.names]
     for number, slide in enumerate(slides, 1):
         text.begin_page(number)
-        _add_slide(office, slide, text)
-        for notes in office.targets(slide).values():
+        targets = office.targets(slide)
+        for picture in _add_slide(office, slide, text):
+            text.add(office.picture(targets.get(picture)))
+        for notes in targets.values():
             if "/notesSlides/" in f"/{notes}" and notes in office.names:
                 _add_slide(office, notes, text)
-    return len(slides)
+    return len(slides), office.has_printed
 
 
-def _add_slide(office: Office, part: str, text: TextBuilder) -> None:
-    """A slide's lines are one block; a table's row is one line."""
+def _add_slide(office: Office, part: str, text: TextBuilder) -> list[str]:
+    """Add a slide's lines as one block, a table's row as one line; return the ids of its pictures."""
     lines: list[str] = []
+    pictures: list[str] = []
     written: list[str] = []
     cells: list[str] | None = None
     is_number = False
@@ -177,6 +246,7 @@ def _add_slide(office: Office, part: str, text: TextBuilder) -> None:
         if event == "start":
             cells = [] if tag == "tr" else cells
             is_number = is_number or (tag == "fld" and element.get("type") == "slidenum")
+            pictures += filter(None, (_picture_id(tag, element),))
         elif tag == "t" and not is_number:
             written.append(element.text or "")
         elif tag == "fld":
@@ -190,6 +260,7 @@ def _add_slide(office: Office, part: str, text: TextBuilder) -> None:
             lines.append(" | ".join(filter(None, cells)))
             cells = None
     text.add("\n".join(line.strip() for line in lines if line.strip()))
+    return pictures
 
 
 def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:

@@ -203,7 +203,7 @@ def read_file(file: BinaryIO, media_type: str, name: str, text: TextBuilder) -> 
     return text.finish(reader, pages)
 
 
-def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str, int | None]:  # noqa: C901 - a table
+def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str, int | None]:
     """Read a file into the text; return the reader's name and the number of pages.
 
     Libraries are imported when a file needs them.
@@ -220,15 +220,9 @@ def _read(kind: Kind, file: BinaryIO, name: str, text: TextBuilder) -> tuple[str
         else:
             text_readers.read_text(file, text, markdown=kind == "markdown")
     elif kind in {"docx", "pptx", "xlsx"}:
-        from streams.adapters.files import office_readers  # noqa: PLC0415
+        from streams.adapters.files.office_readers import read_office  # noqa: PLC0415
 
-        try:
-            if kind == "docx":
-                office_readers.read_docx(file, text)
-                return kind, None
-            return kind, (office_readers.read_pptx if kind == "pptx" else office_readers.read_xlsx)(file, text)
-        except office_readers.BROKEN as problem:
-            raise ReadFailed("unreadable", "The document is broken, has a password, or refers to others.") from problem
+        return read_office(kind, file, text)
     elif kind == "pdf":
         from streams.adapters.files.pdf_reader import read_pdf  # noqa: PLC0415
 
