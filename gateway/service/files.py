@@ -5,7 +5,6 @@ published, under a key of that turn alone, so that no removal meets them; a refu
 gateway leaves is removed by `reconcile`.
 """
 
-import asyncio
 import hashlib
 import json
 import re
@@ -15,7 +14,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, Any, NamedTuple, Protocol
 
 from modestream_client.operations import GET_FILE
@@ -24,6 +22,7 @@ from pydantic import ValidationError
 
 from gateway.service.access import require_scope
 from gateway.service.calls import Call, Json, Refused, unavailable
+from gateway.service.local_copies import LocalCopies
 from gateway.service.memories import Memories
 from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
@@ -133,12 +132,14 @@ class Files:
         self._scope = scope
         self._store = store
         self._drawer = drawer
+        self._copies = LocalCopies()
         self._pictures: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """End the drawer's processes at the end."""
+        """End the drawer's processes at the end, and remove the copies."""
         yield
+        self._copies.close()
         if self._drawer is not None:
             await self._drawer.close()
 
@@ -196,16 +197,15 @@ class Files:
             raise Refused("not_found", "this gateway draws no pages", "page")
         key = self._requests.key_of(call.user_id), sha256, page
         if (picture := self._pictures.pop(key, None)) is None:
-            with NamedTemporaryFile() as file:
-                async for piece in opened.pieces:
-                    await asyncio.to_thread(file.write, piece)
-                file.flush()
-                try:
-                    picture = await self._drawer.draw(Path(file.name), page)
-                except ReadFailed as failure:
-                    if failure.code == "unavailable":
-                        raise unavailable() from None
-                    raise Refused("not_found", str(failure), "page") from None
+            try:
+                async with self._copies.path(key[:2], opened.pieces) as path:
+                    picture = await self._drawer.draw(path, page)
+            except (Unavailable, FileNotFoundError):
+                raise unavailable() from None
+            except ReadFailed as failure:
+                if failure.code == "unavailable":
+                    raise unavailable() from None
+                raise Refused("not_found", str(failure), "page") from None
         self._pictures[key] = picture
         while sum(map(len, self._pictures.values())) > MAX_PICTURE_BYTES:
             self._pictures.popitem(last=False)
