@@ -157,8 +157,14 @@ def _mail(number: int, raw: bytes, threads: dict[str, str]) -> Found:
     mail = BytesParser(policy=policy.default).parsebytes(raw)
     assert isinstance(mail, EmailMessage)
 
+    raw_headers: dict[str, str] = {}
+    for name, value in mail.raw_items():
+        raw_headers.setdefault(name.lower(), value)
+
     def header(name: str) -> str:
-        return str(mail.get(name, ""))
+        raw = raw_headers.get(name.lower(), "")
+        # The package's parser takes a millisecond a header: it is only for what is encoded.
+        return " ".join(raw.split()) if raw.isascii() and "=?" not in raw else str(mail.get(name, ""))
 
     stated = IDS.search(header("Message-ID"))
     name, address = parseaddr(header("From"))
