@@ -199,6 +199,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         topics.asked,
         own_writes,
         meters,
+        ctx.usage,
         partial(context_record, topics.contexts, ctx.pipelines.in_force) if ctx.logs_contexts else None,
     )
     taken = None if ctx.turns_log is None else TakenTurns(ctx.turns_log, ctx.progress)

@@ -296,6 +296,7 @@ class WorkerParts:
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
         runs += [self.spaces.run(), copies_of(self.app).run(), self.boundaries.run(), self.files.run()]
+        runs.append(self.ctx.usage.run(self.ctx.served_partitions))
         runs.append(self.pipeline_log.run(self.pipelines.history.take))
         logs = KafkaForgottenLogs(self.settings, self.app.tables.changelog_topics)
         erases_logs = self.retention.erased_s is not None

@@ -4,6 +4,7 @@ Changes of memories leave as a `Change`, and the command is answered when that h
 request sees its effect. A redelivered command gives the same result.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -169,7 +170,9 @@ class HandleCommands:
         wanted, declared = parse_arguments(SetMemoryMode, command), self._declared(command)
         require_mode(declared, wanted.mode, command.scope.project_id, "arguments.mode")
         memories = self._named_memories(command, wanted)
-        corrections = self._count_corrections(command, sum(memory.mode != wanted.mode for memory in memories), offset)
+        corrections = self._count_corrections(
+            command, Counter(memory.mode for memory in memories if memory.mode != wanted.mode), offset
+        )
         if wanted.memory_id is not None:
             change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
             return CommandResult({}, change, corrections)
@@ -264,12 +267,13 @@ class HandleCommands:
             raise _no_memory("memory_id" if wanted.memory_ids is None else "memory_ids")
         return memories
 
-    def _count_corrections(self, command: Command, moved: int, offset: int) -> int:
-        """Count these corrections, unless the command was counted before; return how many are new."""
+    def _count_corrections(self, command: Command, moved: Counter[str], offset: int) -> Counter[str]:
+        """Count these corrections, by mode, unless the command was counted before; return those that are new."""
         declared = self._declared(command)
-        if moved == 0 or offset <= declared.counted:
-            return 0
-        counted = declared.model_copy(update={"corrections": declared.corrections + moved, "counted": offset})
+        if not moved or offset <= declared.counted:
+            return Counter()
+        corrections = declared.corrections + moved.total()
+        counted = declared.model_copy(update={"corrections": corrections, "counted": offset})
         self._modes.put(command.scope.boundary, counted)
         return moved
 

@@ -8,10 +8,12 @@ import numpy as np
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.clock import Clock
 from agents.ports.commands import Jobs
 from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.stores import Files, Memories, Modes
-from agents.rules.memory.boundary_summary import count_growth
+from agents.rules.interaction.stability import week_of
+from agents.rules.memory.boundary_summary import count_growth, weeks_of_modes
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.job_history import MAINTENANCE_JOBS, Schedule
 from schemas.messages.commands import Command
@@ -19,7 +21,7 @@ from schemas.moments import iso
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.files import FileStatuses
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names
-from schemas.state.modes import Mode
+from schemas.state.modes import MAX_USAGE_WEEKS, Mode, UsageHistory
 
 StatusSource = Callable[[], Mapping[str, Any]]
 """Reports the state of a part of the deployment."""
@@ -69,7 +71,8 @@ class FileCounts:
 class Health:
     """The command `health` in, its result out.
 
-    `deployment` reports lag and models of this worker, `usage` counts its requests.
+    `deployment` reports lag and models of this worker, `usage` counts its requests; `usage_history` returns how the
+    modes of a boundary were used, by week.
     """
 
     words: LexicalIndex
@@ -80,6 +83,8 @@ class Health:
     deployment: StatusSource
     usage: UsageSource
     files: FileCounts
+    usage_history: Callable[[str], UsageHistory]
+    clock: Clock
     schedule: Schedule = field(default_factory=dict)
 
     async def __call__(self, command: Command) -> dict[str, Any]:
@@ -197,16 +202,23 @@ class Health:
     def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
         """Return how modes are used: in this boundary, then by this worker since it started.
 
-        Corrections and questions are counted over all projects together: 0 for a sender that may not read all.
+        Corrections, questions and weeks are those of all projects together: a sender that may not read all sees none.
         """
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         is_limited = command.permitted_projects is not None
-        corrections = 0 if is_limited else self.modes.get(command.scope.boundary).corrections
-        usage = self.usage.of(command.scope.boundary)
+        boundary = command.scope.boundary
+        declared, usage = self.modes.get(boundary), self.usage.of(boundary)
+        corrections = 0 if is_limited else declared.corrections
+        current = {mode.name for mode in declared.modes}
+        names = {old: mode.name for mode in declared.modes for old in mode.formerly if old not in current}
+        first_week = week_of(self.clock.now()) - MAX_USAGE_WEEKS + 1
+        columns = self.words.memory_columns(boundary)
+        weeks = [] if is_limited else weeks_of_modes(columns, self.usage_history(boundary), names, first_week)
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,
             "corrections_per_hundred": round(100 * corrections / classified, 2) if classified else 0.0,
+            "weeks": weeks,
             **self.usage(),
             "user": dict.fromkeys(usage, 0) if is_limited else usage,
         }

@@ -1,7 +1,7 @@
 """Commands and jobs: permissions, results of handlers, logs of runs and contexts."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -159,12 +159,13 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 class CommandResult:
     """The result of a command, and the change or job that must be carried out before it is answered.
 
-    `corrections` counts the memories that it moves to another mode; a `rating` is kept as an event.
+    `corrections` counts the memories that it moves to another mode, by the mode they are in; a `rating` is kept as an
+    event.
     """
 
     result: ResultBody
     change: Change | None = None
-    corrections: int = 0
+    corrections: Mapping[str, int] = field(default_factory=dict)
     job: Job | None = None
     rating: Rating | None = None
 

@@ -1,7 +1,7 @@
 """Modes, the embedders that they can name, a boundary's declarations, and the fingerprint of a vector space."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -251,3 +251,52 @@ class ConfiguredEmbedder(BaseModel, frozen=True, extra="forbid"):
     passage_prefix: str = ""
     max_tokens: int | None = Field(default=None, ge=1)
     model_file: str = "model.onnx"
+
+
+class ModeUsage(BaseModel, frozen=True):
+    """How a mode was used in a week.
+
+    `cross_mode_questions`: those of the `questions` that searched other modes too. `corrections`: memories that a
+    command has moved out of the mode. `useful`, `not_useful`: rated references of contexts in it.
+    """
+
+    questions: int = 0
+    cross_mode_questions: int = 0
+    corrections: int = 0
+    useful: int = 0
+    not_useful: int = 0
+
+    def plus(self, other: "ModeUsage") -> "ModeUsage":
+        return ModeUsage(**{name: getattr(self, name) + getattr(other, name) for name in ModeUsage.model_fields})
+
+
+MAX_USAGE_WEEKS = 26
+"""Weeks of a user's history, the latest ones: half a year."""
+
+MAX_USAGE_MODES = 64
+"""Modes of a week in a user's history, the first ones: its row has at most about 100 KB."""
+
+
+class UsageHistory(BaseModel, frozen=True):
+    """How a user's modes were used: the value of the table `usage`.
+
+    `weeks` is by the number of the week and by mode; `counted` has, by topic, the offset of the last record that is in
+    it, so that a redelivered one is not counted again.
+    """
+
+    weeks: dict[int, dict[str, ModeUsage]] = Field(default_factory=dict)
+    counted: dict[str, int] = Field(default_factory=dict)
+
+    def has(self, topic: str, offset: int) -> bool:
+        """True if a record, or a later one of its topic, is counted."""
+        return offset <= self.counted.get(topic, -1)
+
+    def with_record(self, topic: str, offset: int, week: int, modes: Mapping[str, ModeUsage]) -> "UsageHistory":
+        """Return the history with what one record adds to a week."""
+        of_week = dict(self.weeks.get(week, {}))
+        for mode, usage in modes.items():
+            if mode in of_week or len(of_week) < MAX_USAGE_MODES:
+                of_week[mode] = of_week.get(mode, ModeUsage()).plus(usage)
+        weeks = sorted({**self.weeks, week: of_week}.items())[-MAX_USAGE_WEEKS:]
+        counted = {**self.counted, topic: max(offset, self.counted.get(topic, -1))}
+        return UsageHistory(weeks=dict(weeks), counted=counted)

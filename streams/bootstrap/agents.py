@@ -138,7 +138,19 @@ class BuildAgents:
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         schedule = self._settings.maintain_every
         files = FileCounts(stores.files, memories)
-        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage, files, schedule)
+        health = Health(
+            words,
+            stores.modes,
+            spaces,
+            index,
+            jobs,
+            self._deployment_status,
+            usage,
+            files,
+            partial(self._ctx.usage.of, partition),
+            clock,
+            schedule,
+        )
         return PartitionAgents(
             remember=Remember(
                 memories,

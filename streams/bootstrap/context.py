@@ -20,6 +20,7 @@ from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
 from streams.flow.stores import LexicalStore, ObservedTable, Stores, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds
+from streams.flow.usage_log import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -38,6 +39,7 @@ from streams.tables.json_table import (
     JsonTable,
     ReceiptTable,
     ScopeTable,
+    UsageTable,
 )
 from streams.tables.memory_tables import MEMORIES, FileTable, MemoryTable
 from streams.topics import LogRetention, topics_with_prefix
@@ -125,6 +127,7 @@ def build_context(
         run_log=KafkaRunLog(settings),
         context_log=KafkaContextLog(settings),
         receipts=ReceiptTable(app),
+        usage=UsageLog(UsageTable(app), commits, clock),
         erased_within=None if erased_s is None else timedelta(seconds=erased_s),
         logs_contexts=settings.context_log == "ids",
         file_bytes=open_file_bytes(settings.file_place),

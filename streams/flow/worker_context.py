@@ -22,6 +22,7 @@ from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores import ReceiptStore, ScopeStore, Stores, Table
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds, TurnsLog
+from streams.flow.usage_log import UsageLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets, PartitionCommits
@@ -42,6 +43,7 @@ class WorkerContext:
     meters: Meters
     jobs: JobLog
     receipts: ReceiptStore
+    usage: UsageLog
     admit: Admit = field(default_factory=Admit)
     scope_model: type[Scope] = Scope
     """The deployment's scopes."""

@@ -21,6 +21,7 @@ from schemas.state.categories import Taxonomy
 from schemas.state.intention import Intention
 from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Claim
+from schemas.state.modes import UsageHistory
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 
@@ -138,6 +139,19 @@ class ClaimTable(JsonTable[str, Claim]):
             super().put(partition, key, value)
         elif self.table.read(partition, key):
             self.table.write(partition, key, b"")
+
+
+class UsageTable(JsonTable[str, UsageHistory]):
+    """The table `usage`, by user. An empty history is no row, and what is 0 is not stored."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app, "usage", UsageHistory, key=str)
+
+    def put(self, partition: int, key: str, value: UsageHistory) -> None:
+        if value.weeks:
+            self.table.write(partition, key, value.model_dump_json(exclude_defaults=True).encode())
+        elif self.table.read(partition, key) is not None:
+            self.table.delete(partition, key)
 
 
 class ReceiptTable(JsonTable[str, ReceiptRow]):

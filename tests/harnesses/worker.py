@@ -19,7 +19,7 @@ from schemas.internal.job_history import JobHistory
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL_MODE, FormerEmbedder, Mode, VectorSpace
+from schemas.state.modes import GENERAL_MODE, FormerEmbedder, Mode, UsageHistory, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
@@ -30,6 +30,7 @@ from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.step import CommittingStep, TurnsStep
+from streams.flow.usage_log import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets
@@ -94,6 +95,7 @@ class WorkerHarness:
             meters=self.meters,
             jobs=JobLog(FakeJsonTable(JobHistory)),
             receipts=FakeReceipts(),
+            usage=UsageLog(FakeJsonTable(UsageHistory), commits_over(self.words, self.meters), self.clock),
         )
         here = self.stores.at(HERE)
         self.spaces = VectorSpaces(here.modes, self.embedders)

@@ -41,6 +41,7 @@ from streams.flow.death_counts import DeathCounts
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
 from streams.flow.turns_log import TurnsLog
+from streams.flow.usage_log import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets
@@ -117,6 +118,7 @@ class InMemoryPipeline(PipelineRequests):
         self.intentions, self.categories, self.interactions = stores.intentions, stores.categories, stores.interactions
         self.consolidations, self.issued, self.jobs = self.tables.consolidations, self.tables.issued, self.tables.jobs
         self.boundaries, self.commit = self.tables.boundaries, self.tables.commits
+        self.usage = UsageLog(self.tables.usage, self.commit, self.clock)
 
     def _complete(self, declared: ModeDeclarations) -> ModeDeclarations:
         return self.complete_modes(declared)
@@ -215,6 +217,7 @@ class InMemoryPipeline(PipelineRequests):
             clock=self.clock,
             meters=self.meters,
             receipts=self.tables.receipts,
+            usage=self.usage,
             jobs=self.jobs,
             admit=self.admit,
             scope_model=self.scope_model,

@@ -23,7 +23,7 @@ from streams.partition.commit import PartitionCommits
 from streams.runtime.awaited_table import PartitionStore, databases_of
 from streams.runtime.kafka_app import changelog_of, create_kafka_app, derive_rows, set_commits
 from streams.settings import Settings
-from streams.tables.json_table import JsonTable, ReceiptTable, ScopeTable
+from streams.tables.json_table import JsonTable, ReceiptTable, ScopeTable, UsageTable
 from streams.tables.memory_tables import MEMORIES, index_rows
 
 Changelogs = defaultdict[tuple[str, int], list[tuple[bytes, bytes | None]]]
@@ -65,6 +65,7 @@ class InMemoryTables:
         self.issued: Table[str, IssuedCommands] = JsonTable(app, "issued", bind_issued_scope(scope), key=str)
         self.jobs = JobLog(JsonTable(app, "jobs", JobHistory, key=str))
         self.receipts = ReceiptTable(app)
+        self.usage = UsageTable(app)
         derive_rows(app, MEMORIES, lambda *rows: index_rows(self.words, *rows), self.words.drop)
         cast("Any", app.assignor).assigned_actives = lambda: {
             TP(table.changelog_topic.get_topic_name(), partition)

@@ -1,9 +1,9 @@
 """Sum up a boundary from counts of its memories, and its growth by day, week or month. Pure."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
@@ -15,7 +15,7 @@ from schemas.messages.published import Boundary, BoundaryMode, EmbeddingCounts
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import EPOCH
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.modes import ModeDeclarations
+from schemas.state.modes import ModeDeclarations, ModeUsage, UsageHistory
 
 
 class KindCount(NamedTuple):
@@ -114,3 +114,34 @@ def growth_of(times_ms: IntArray) -> Growth:
 def _counts(first_days: np.typing.NDArray[np.datetime64]) -> tuple[tuple[str, int], ...]:
     distinct, counts = np.unique(first_days, return_counts=True)
     return tuple((str(day), int(count)) for day, count in zip(distinct, counts, strict=True))
+
+
+def weeks_of_modes(
+    memories: MemoryColumns, history: UsageHistory, renamed: Mapping[str, str], first_week: int
+) -> list[dict[str, Any]]:
+    """Return, oldest first, the weeks from `first_week` on in which modes got turns or were used.
+
+    `memories` of a mode are the turns accepted in that week that are in it now. `renamed` has current names by former
+    ones: the history of a mode goes on under its new name.
+    """
+    columns, names = memories.columns, sorted({kind.mode for kind in memories.kinds})
+    # Weeks begin on Monday, at 0:00 UTC, and are numbered from the first day of the calendar.
+    weeks_of_turns = (columns.accepted_ms // DAY_MS + date(1970, 1, 1).toordinal() - 1) // 7
+    turns = columns.live & (columns.conversations != MISSING) & (weeks_of_turns >= first_week)
+    modes_of_turns = memories.of_kind(lambda kind: names.index(kind.mode))[turns].astype(np.int64)
+    accepted = Counter(zip(weeks_of_turns[turns].tolist(), modes_of_turns.tolist(), strict=True))
+    weeks: defaultdict[int, dict[str, dict[str, int]]] = defaultdict(dict)
+
+    def add(week: int, mode: str, counts: Mapping[str, int]) -> None:
+        before = weeks[week].get(mode) or {"memories": 0, **ModeUsage().model_dump()}
+        weeks[week][mode] = {name: number + counts.get(name, 0) for name, number in before.items()}
+
+    for (week, mode), number in accepted.items():
+        add(week, names[mode], {"memories": number})
+    for week, used in history.weeks.items():
+        for name, usage in used.items() if week >= first_week else ():
+            add(week, renamed.get(name, name), usage.model_dump())
+    return [
+        {"week": date.fromordinal(week * 7 + 1).isoformat(), "modes": dict(sorted(weeks[week].items()))}
+        for week in sorted(weeks)
+    ]

@@ -1,6 +1,6 @@
 """Health: vectors, backlog, models and jobs, with what repairs them; what needs attention on any page; undoing.
 
-Criteria say whether modes are worth their cost.
+Criteria say whether modes are worth their cost; for each mode also week by week.
 
 One bucket for all memories would be better than modes with many corrections, questions that mostly cross modes, or a
 model that mostly chooses the default.
@@ -57,6 +57,7 @@ def health_pages(pages: Pages) -> Sequence[BaseRoute]:
             chart=chart_of(growth["unit"], dict(growth["periods"])),
             own_embedders=[mode for mode in numbers["modes"] if mode["embedder"] not in (None, GENERAL)],
             criteria=criteria_of_user(numbers["state"].get("telemetry") or {}, memories),
+            histories=histories_of_modes((numbers["state"].get("telemetry") or {}).get("weeks") or ()),
             startable=JOBS,
         )
 
@@ -275,3 +276,51 @@ def _share(title: str, cases: tuple[int, int, str], meaning: str, advice: tuple[
 
 def _level(of: int, *, is_bad: bool) -> Level:
     return "unknown" if of < MIN_COUNT else "warn" if is_bad else "good"
+
+
+WEEKS_SHOWN = 8
+"""Weeks of a mode that are shown and judged, the latest ones in which any mode was used."""
+
+USAGE = ("memories", "questions", "cross_mode_questions", "corrections", "useful", "not_useful")
+"""Counts of a mode and week, as `health` names them."""
+
+
+class ModeHistory(NamedTuple):
+    """A mode's weeks, the latest first, and whether they say that it pays."""
+
+    name: str
+    weeks: list[tuple[str, Json]]
+    level: Level
+    verdict: str
+
+
+def histories_of_modes(weeks: Sequence[Json]) -> list[ModeHistory]:
+    """Return each mode of the weeks of `health`, those with most questions and memories first."""
+    histories = []
+    shown = weeks[-WEEKS_SHOWN:]
+    for name in {name for week in shown for name in week["modes"]}:
+        of_mode = [(week["week"], week["modes"][name]) for week in reversed(shown) if name in week["modes"]]
+        total = {count: sum(int(counts[count]) for _, counts in of_mode) for count in USAGE}
+        histories.append((total["questions"] + total["memories"], ModeHistory(name, of_mode, *_verdict(total))))
+    histories.sort(key=lambda pair: (-pair[0], pair[1].name))
+    return [history for _, history in histories[:MODES_SHOWN]]
+
+
+def _verdict(total: Mapping[str, int]) -> tuple[Level, str]:
+    """Judge a mode by its counts: the gravest that can be said of at least `MIN_COUNT` cases."""
+    placed, asked, rated = (
+        total["memories"] + total["corrections"],
+        total["questions"],
+        total["useful"] + total["not_useful"],
+    )
+    if placed >= MIN_COUNT and 100 * total["corrections"] > MANY_CORRECTIONS * placed:
+        return "warn", "Too many of its memories were moved elsewhere: describe it better, or give it up."
+    if asked >= MIN_COUNT and total["cross_mode_questions"] > MANY_CROSSING * asked:
+        return "warn", "It is mostly searched together with other modes: merge it with them."
+    if rated >= MIN_COUNT and total["not_useful"] > total["useful"]:
+        return "warn", "More of its memories were rated as not useful than as useful."
+    if placed >= MIN_COUNT and not asked:
+        return "warn", "It gets memories, and nobody asks it."
+    if asked >= MIN_COUNT:
+        return "good", "It pays: it is asked by itself, and few of its memories were moved elsewhere."
+    return "unknown", TOO_FEW

@@ -32,6 +32,7 @@ from schemas.moments import milliseconds_of
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.turns_log import LogEnds
+from streams.flow.usage_log import UsageLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets
@@ -263,6 +264,7 @@ class AnswerQuery:
         asked_topic: str,
         own_writes: OwnWrites,
         meters: Meters,
+        usage: UsageLog,
         context_log: LogContext | None = None,
     ) -> None:
         """Take the agents by partition; `dispatch_at` those of commands that only read.
@@ -279,6 +281,7 @@ class AnswerQuery:
         self._dispatch_at = dispatch_at
         self._own_writes = own_writes
         self._meters = meters
+        self._usage = usage
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
         self._model_turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
@@ -326,7 +329,10 @@ class AnswerQuery:
         reply = self._reply(self._assemble_at(record.partition).answer, request, record, options)
         assembled = await self._unless_expired(reply, record)
         context = None if assembled.answer is None else assembled.answer.result
-        if self._context_log is None or not isinstance(context, AssembledContext):
+        if not isinstance(context, AssembledContext):
+            return assembled
+        self._usage.asked(record, request.scope.boundary, context.modes)
+        if self._context_log is None:
             return assembled
         return HandlerResult(assembled.answer, [self._context_log(request, record, context)])
 
@@ -367,6 +373,7 @@ class AnswerQuery:
         reply = await Question(agents, request, search, self._model_turns, time_left).answer()
         assert isinstance(reply.result, RetrieveResult)
         self._meters.usage.retrieved(request.scope.boundary, reply.result.strategy)
+        self._usage.asked(record, request.scope.boundary, reply.result.modes)
         return SuccessReply(reply.result, (*warnings, *reply.warnings)) if warnings else reply
 
     async def _reply(

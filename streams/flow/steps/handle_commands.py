@@ -74,6 +74,7 @@ class AnswerCommand:
         self._meters = ctx.meters
         self._turns_log = ctx.turns_log
         self._pipelines = ctx.pipelines
+        self._usage = ctx.usage
         self._taken = taken
 
     async def __call__(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
@@ -81,7 +82,7 @@ class AnswerCommand:
         if command.command in BESIDE_COMMANDS:
             # It runs beside other commands, whose writes are not its own.
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
-            return HandlerResult(_answer(command, shown.result), self._rating_out(command, shown.rating))
+            return HandlerResult(_answer(command, shown.result), self._rating_out(command, shown.rating, record))
         if self._taken is not None and not self._pipelines.turns_wait():
             caught_up = partial(self._taken.applied, record.partition, command.scope.boundary, MAX_CATCH_UP_S)
             await until_available(caught_up, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
@@ -125,7 +126,8 @@ class AnswerCommand:
             command = command.after(ForgottenBefore(offset=turns_before, at_ms=at_ms))
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
         writes = self._stores.command_writes()
-        self._meters.usage.corrected(result.corrections)
+        self._meters.usage.corrected(sum(result.corrections.values()))
+        self._usage.corrected(record, command.scope.boundary, result.corrections)
         if result.job is not None:
             job = result.job.model_copy(update={"unknown_arguments": unknown_arguments(command)})
             return HandlerResult(None, [_forward(record, self._topics.jobs, job)], writes)
@@ -152,15 +154,17 @@ class AnswerCommand:
         # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
         await await_all(writes)
         if is_user_forgotten:
+            self._usage.forget(record.partition, command.scope.boundary)
             issued = issued.without_forgotten(record.offset, record.timestamp_ms)
         # Before it is forwarded: later turns must not count as earlier ones.
         await self._store(issued.with_change(_record_id(record), change), command, record)
         return HandlerResult(None, self._forward_change(record, change))
 
-    def _rating_out(self, command: Command, rating: Rating | None) -> list[Outgoing]:
+    def _rating_out(self, command: Command, rating: Rating | None, record: Record) -> list[Outgoing]:
         if rating is None:
             return []
         self._meters.usage.rated(rating)
+        self._usage.rated(record, command.scope.boundary, rating)
         value = rating.model_dump_json(by_alias=True).encode()
         return [Outgoing(self._topics.contexts, command.scope.boundary.encode(), value)]
 

@@ -69,6 +69,8 @@ async def test_a_rating_is_an_event_and_counted(pipeline: InMemoryPipeline) -> N
     assert rating["useful"] == [key]
     assert rating["mode"] == "general"
     assert b'modestream_ratings_total{mode="general",revision="0",useful="true"} 1.0' in pipeline.meters.exposition()
+    [week] = (await pipeline.command("health"))["result"]["telemetry"]["weeks"]
+    assert week["modes"]["general"]["useful"] == 1
 
 
 @pytest.mark.parametrize(

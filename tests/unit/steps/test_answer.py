@@ -41,7 +41,7 @@ async def answer_all(lists: CountedLists, requests: list[ListRequest]) -> None:
     agent = cast("List", lists)
     unused = cast("Any", None)
     own_writes = OwnWrites(AppliedOffsets(), FakeClock(), Foreground())
-    answer = AnswerQuery(unused, unused, lambda _: agent, unused, unused, unused, "", own_writes, Meters())
+    answer = AnswerQuery(unused, unused, lambda _: agent, unused, unused, unused, "", own_writes, Meters(), unused)
     await asyncio.gather(*(answer(request, record({}), ReplyOptions()) for request in requests))
 
 

@@ -6,8 +6,8 @@ import faust
 import pytest
 
 from schemas.state.memories import Claim, ClaimEntry
-from schemas.state.modes import Mode, ModeDeclarations
-from streams.tables.json_table import ClaimTable, JsonTable
+from schemas.state.modes import Mode, ModeDeclarations, ModeUsage, UsageHistory
+from streams.tables.json_table import ClaimTable, JsonTable, UsageTable
 from tests.fakes.tables.table_store import dict_store
 
 
@@ -54,3 +54,13 @@ def test_empty_claim_is_stored_as_an_empty_value_or_not_at_all(monkeypatch: pyte
     table.put(0, "k", Claim())
     assert store == {b"k": b""}
     assert table.get(0, "k") == Claim()
+
+
+def test_empty_history_of_usage_is_no_row(monkeypatch: pytest.MonkeyPatch, app: faust.App) -> None:
+    table = UsageTable(app)
+    store = dict_store(table.table, monkeypatch)
+    history = UsageHistory(weeks={7: {"code": ModeUsage(questions=2)}}, counted={"memory.retrieve": 4})
+    table.put(0, "ana", history)
+    assert table.get(0, "ana") == history
+    table.put(0, "ana", UsageHistory())
+    assert not store

@@ -20,7 +20,7 @@ async def test_command_requests_a_change_of_one_memory(harness: CommandsHarness,
     assert result.change.interaction_mode == mode
     assert result.change.at is not None
     assert result.change.result is None, "the answer is the memory"
-    assert result.corrections == 0, "that one counts modes"
+    assert not result.corrections, "that one counts modes"
 
 
 @pytest.mark.parametrize("mode", ["DREAMING", "task", "", None, 7, ["TASK"]])

@@ -87,7 +87,7 @@ async def test_set_memory_mode_moves_a_memory(harness: CommandsHarness) -> None:
     assert change.memory_id == memory_id
     assert change.to == "code"
     assert change.result is None
-    assert result.corrections == 1
+    assert result.corrections == {GENERAL: 1}
     refused = await harness.rejection("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
@@ -101,7 +101,8 @@ async def test_several_memories_move_by_one_change(harness: CommandsHarness) -> 
     scope = Scope(user_id="u1", project_id="p1")
     expected = Change(scope=scope, action="move", memory_ids=tuple(ids[:2]), to="code", result={"moved": 0})
     assert result.change == expected
-    assert result.corrections == harness.declarations().corrections == 2
+    assert result.corrections == {GENERAL: 2}
+    assert harness.declarations().corrections == 2
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ async def test_repeated_command_counts_one_correction(harness: CommandsHarness) 
     for _ in range(2):
         result = await harness.handle("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
         assert result.change is not None
-    assert result.corrections == 0
+    assert not result.corrections
     assert harness.declarations().corrections == 1
     await harness.handle("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
     assert harness.declarations().corrections == 2
@@ -137,7 +138,7 @@ async def test_confirming_a_mode_is_no_correction(harness: CommandsHarness) -> N
     memory_id = harness.say("violin", 1)
     result = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert result.change is not None, "the caller has set it"
-    assert result.corrections == 0
+    assert not result.corrections
     assert harness.declarations().corrections == 0
 
 

@@ -13,12 +13,13 @@ from schemas.messages.commands import Command
 from schemas.messages.replies import SuccessReply
 from schemas.scopes import Scope
 from schemas.state.memories import Embedding
-from schemas.state.modes import GENERAL, Mode
+from schemas.state.modes import GENERAL, Mode, UsageHistory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.job_log import JobLog
 from streams.observability.metrics import Usage
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores
+from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.tables.modes import FakeModes
@@ -38,6 +39,7 @@ class HealthHarness:
         self.jobs = JobLog(FakeJsonTable(JobHistory))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         self.usage = Usage(CollectorRegistry())
+        self.history = UsageHistory()
         self.health = Health(
             stores.words,
             stores.modes,
@@ -47,6 +49,8 @@ class HealthHarness:
             lambda: deployment,
             self.usage,
             FileCounts(stores.files, stores.memories),
+            lambda _boundary: self.history,
+            FakeClock(),
         )
 
     def remember(self, *statuses: str, **fields: Any) -> None:

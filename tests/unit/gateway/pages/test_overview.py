@@ -8,7 +8,7 @@ import pytest
 from modestream_client.failures import MemoryUnreachable
 
 from gateway.pages.live import as_event, live_answer
-from gateway.pages.routes.health import MANY_CORRECTIONS, MIN_COUNT, corrections
+from gateway.pages.routes.health import MANY_CORRECTIONS, MIN_COUNT, USAGE, corrections, histories_of_modes
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
@@ -16,6 +16,8 @@ from schemas.state.policies import Grant
 from tests.builders.boundaries import told
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over
+
+UNUSED = dict.fromkeys(USAGE, 0)
 
 HEALTH: dict[str, Any] = {
     "modes": {
@@ -35,7 +37,15 @@ HEALTH: dict[str, Any] = {
         }
     ],
     "growth": {"unit": "day", "periods": [["2026-03-01", 3], ["2026-03-04", 1]]},
-    "telemetry": {"modes_in_use": 2, "corrections": 1, "user": {"questions": 40, "cross_mode_questions": 30}},
+    "telemetry": {
+        "modes_in_use": 2,
+        "corrections": 1,
+        "weeks": [
+            {"week": "2026-02-23", "modes": {"code": {**UNUSED, "memories": 30, "questions": 21, "useful": 2}}},
+            {"week": "2026-03-02", "modes": {"code": {**UNUSED, "questions": 4}}},
+        ],
+        "user": {"questions": 40, "cross_mode_questions": 30},
+    },
     "lag": {"memory.turns": 12},
     "vector_index": "ready",
     "embedders": {
@@ -88,6 +98,31 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
         assert part in page, part
     assert "&lt;i&gt;no" in page
     assert "<b>code" not in page
+
+
+async def test_a_user_shows_how_each_mode_did_by_week(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/health?user=u1")).text
+    assert page.index("2026-03-02") < page.index("2026-02-23")
+    assert "It pays" in page
+    assert "2 of 2" in page
+
+
+@pytest.mark.parametrize(
+    ("counts", "level", "says"),
+    [
+        ({"memories": 90, "corrections": 10, "questions": 50}, "warn", "moved elsewhere"),
+        ({"memories": 90, "questions": 50, "cross_mode_questions": 26}, "warn", "together with other modes"),
+        ({"memories": 90, "questions": 50, "useful": 5, "not_useful": 15}, "warn", "not useful"),
+        ({"memories": 20}, "warn", "nobody asks"),
+        ({"memories": 90, "corrections": 2, "questions": 50, "cross_mode_questions": 20}, "good", "It pays"),
+        ({"memories": 9, "corrections": 9, "questions": 9}, "unknown", "Fewer than"),
+    ],
+)
+def test_the_weeks_of_a_mode_say_whether_it_pays(counts: dict[str, int], level: str, says: str) -> None:
+    [history] = histories_of_modes([{"week": "2026-02-23", "modes": {"code": {**UNUSED, **counts}}}])
+    assert history.level == level
+    assert says in history.verdict
 
 
 async def test_a_star_for_the_project_is_all_projects(service: MemoryService, wire: FakeWire) -> None:
