@@ -50,7 +50,7 @@ from schemas.messages.assemble import (
     AssembleRequest,
     text_digest,
 )
-from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.retrieval import ContextSearch, RetrieveRequest, RetrieveResult
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
 from schemas.scopes import scope_of_user
@@ -146,7 +146,7 @@ class Assemble:
         quoted: dict[str, list[str]] = {}
         source = self._source(request, summaries, passages, quoted)
         packer = await PromptPacker.begin(source, self.tokens, self.limits.max_budget_tokens)
-        search = RetrieveRequest(
+        search = ContextSearch(
             scope=request.scope,
             query=request.query,
             mode=request.mode,

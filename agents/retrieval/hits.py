@@ -190,6 +190,11 @@ class HitRanker:
                 if memory is not None and memory.reading.topic:
                     topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
             ranking = ranking.with_topics(topics)
+        if search.asked_project is not None:
+            in_project = memory_columns.in_project(search.asked_project)[ranking.numbers]
+            # Where one project has all candidates there is nothing to prefer, and the scores stay.
+            if in_project.any() and not in_project.all():
+                ranking = ranking.with_project(in_project)
         coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
         read = words.filtered_reader(self.memories.get)
         details = None if bare else HitDetails(read, search, coverage)

@@ -1,6 +1,6 @@
 """Requests for searches, lists and maps, and results of searches (docs/contract.md)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from modestream_client.arguments import GivenFilters
 from modestream_client.hits import Hit
@@ -24,6 +24,8 @@ MemoryTypes = Annotated[list[MemoryType], Field(fail_fast=True)]
 class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`retrieve.v1`."""
 
+    prefers_project: ClassVar[bool] = False
+
     scope: Selector
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
     mode: ModeNames = None
@@ -44,6 +46,15 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     default."""
     sufficiency: Literal["rules", "model"] | None = None
     """Whether a model or rules decide with `depth` `auto` that a layer suffices; None is the deployment's default."""
+
+
+class ContextSearch(RetrieveRequest, frozen=True):
+    """The search for a context: of several projects, the one in which the conversation is held is preferred.
+
+    `retrieve.v1` does not prefer any: its `conversation_id` only picks the mode.
+    """
+
+    prefers_project: ClassVar[bool] = True
 
 
 class RetrieveResult(BaseModel):

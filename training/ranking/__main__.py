@@ -1,6 +1,7 @@
 """`python -m training.ranking`: fit the weights, write them and a report. `--measure DIR...`: measure recall only.
 
-Nothing is fitted to measured conversations. `--together` makes one user of all conversations of the folders.
+`--projects`: measure the preference for a project. Nothing is fitted to measured conversations.
+`--together` makes one user of all conversations of the folders.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from training.ranking.feature_list import REGIMES, Regime, list_features, regime
 from training.ranking.fitting import MAX_FITTED_ROWS, FittedRegimes, TrainingTable, data_digest, dump_weights
 from training.ranking.guard import format_guard, own_rows, rows_of
 from training.ranking.library import load_questions
-from training.ranking.measuring import measure_recall
+from training.ranking.measuring import measure_projects, measure_recall
 from training.ranking.report import Quality, format_report, format_table
 from training.ranking.samples import Sample, compute_sample
 from training.ranking.validation import held_out_recalls, question_weights, recall_at_k
@@ -63,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training.ranking", description=__doc__)
     parser.add_argument("--measure", type=Path, nargs="+", metavar="DIR", help="folders of conversations to ask")
     parser.add_argument("--guard", type=Path, nargs="*", default=[], metavar="DIR", help="folders to report on as well")
+    parser.add_argument("--projects", action="store_true", help="measure the preference for the project asked in")
     parser.add_argument("--together", action="store_true", help="all of them as one user")
     options = parser.parse_args()
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
@@ -71,6 +73,8 @@ def main() -> None:
     if options.measure:
         conversations = [one for folder in options.measure for one in read_conversations(folder)]
         _measure(conversations, embedder, together=options.together)
+    elif options.projects:
+        _measure_projects(embedder)
     else:
         _train(embedder, [folder for folder in options.guard if folder.exists()])
     embedder.save()
@@ -134,6 +138,14 @@ def _samples(users: Iterable[User], embedder: CachedEmbedder, max_rows: int) -> 
             for variant in MODEL_VARIANTS:
                 found[variant].append(compute_sample(question, variant, list_features(variant), max_rows, weight))
     return found
+
+
+def _measure_projects(embedder: CachedEmbedder) -> None:
+    weights, own = RankingWeights.loads(WEIGHTS.read_text()), read_conversations(OWN)
+    users = [own[place :: MIXED_USERS[OWN]] for place in range(MIXED_USERS[OWN])]
+    questions = ((each, load_questions(f"projects-{place}", each, embedder)) for place, each in enumerate(users))
+    for line in measure_projects(weights, questions):
+        print(line)  # noqa: T201
 
 
 def _measure(conversations: Sequence[Conversation], embedder: CachedEmbedder, *, together: bool) -> None:

@@ -23,6 +23,7 @@ from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, DerivedColumns, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.text.languages import UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, ReadMemory
 
 ScopeItems = tuple[tuple[str, str], ...]
@@ -410,6 +411,14 @@ class MemoryColumns:
         order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
         newest = turns[order[max(0, len(order) - limit) :]]
         return [self.id_of[number] for number in newest.tolist()]
+
+    def kind_of(self, memory_id: str) -> MemoryKind:
+        """Return the kind of a memory that is there."""
+        return next(islice(self.kinds, int(self.columns.kinds[self.number_of[memory_id]]), None))
+
+    def in_project(self, project: str) -> Mask:
+        """Return the memories of a project."""
+        return self.of_kind(lambda kind: (PROJECT_FIELD, project) in kind.scope).astype(np.bool_)
 
     def order(self) -> TurnOrder:
         """Return neighbours and positions of the turns in their conversations."""

@@ -136,7 +136,7 @@ class SearchPlan:
     """One search in the index that `where.boundary` names; it has at least one mode search.
 
     `where` covers all mode searches. `within` restricts the result to these memories, None for no restriction;
-    `shown_as` replaces the type of the hits.
+    `shown_as` replaces the type of the hits. Memories of `asked_project` are preferred, None prefers none.
     """
 
     request: RetrieveRequest
@@ -148,6 +148,7 @@ class SearchPlan:
     shown_as: MemoryType | None = None
     of_parts: bool = False
     """True if what it finds are parts of files, which stand in the hits of their turns."""
+    asked_project: str | None = None
 
     def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
         return replace(self, within=memory_ids if self.within is None else self.within & memory_ids)
@@ -168,9 +169,13 @@ def plan_searches(
     for an undeclared mode and for an empty list of modes.
     """
     turns, projects = columns_of(request.scope.boundary), request.scope.fields().get(PROJECT_FIELD)
+    latest: list[str] = []
+    if request.conversation_id is not None and (request.mode is None or request.prefers_project):
+        latest = turns.latest(_whole_scope(request), request.conversation_id, 1)
+    asked_project: str | None = None
+    if latest and request.prefers_project and (projects is None or len(projects) > 1):
+        asked_project = dict(turns.kind_of(latest[0]).scope)[PROJECT_FIELD]
     if request.mode is None:
-        conversation = request.conversation_id
-        latest = [] if conversation is None else turns.latest(_whole_scope(request), conversation, 1)
         names = [current_mode(mode_of(latest[0]) if latest else None, declared, projects)]
     else:
         names = requested_modes(request.mode, declared, projects)
@@ -180,7 +185,15 @@ def plan_searches(
         where = replace(where_of(request), boundary=selection.index_name, types=selection.types, modes=tuple(names))
         mode_searches = mode_searches_of(names, declared, where, columns_of(selection.index_name).kinds)
         return SearchPlan(
-            request, names, where, mode_searches, question, selection.within, selection.shown_as, selection.of_parts
+            request,
+            names,
+            where,
+            mode_searches,
+            question,
+            selection.within,
+            selection.shown_as,
+            selection.of_parts,
+            asked_project,
         )
 
     selections = select_indexes(request, turns)

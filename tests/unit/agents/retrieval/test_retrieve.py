@@ -8,6 +8,8 @@ from modestream_client.hits import Evidence
 from modestream_client.vocabulary import MAX_MOMENT, MIN_MOMENT
 
 from schemas.failures import Rejected
+from schemas.messages.retrieval import ContextSearch, RetrieveRequest
+from schemas.scopes import PROJECT_FIELD, Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
@@ -278,3 +280,36 @@ async def test_write_during_query_embedding_is_visible(library: RetrievalHarness
 
     library.vectors.meanwhile = lambda: library.store(made("violin case", 30))
     assert "violin case" in await library.texts("violin case")
+
+
+def in_projects(*projects: str) -> list[Memory]:
+    return [
+        made("The violin is at the luthier's.", number, project=project, conversation_id=f"in-{project}")
+        for number, project in enumerate(projects)
+    ]
+
+
+async def first_project(library: RetrievalHarness, search: type[RetrieveRequest], projects: str | list[str]) -> str:
+    scope = Selector.model_validate({"user_id": "ana", "project_id": projects})
+    request = search(scope=scope, query="where is the violin?", conversation_id="in-pb")
+    return (await library.retrieve.answer(request))[0].hits[0].scope[PROJECT_FIELD]
+
+
+async def test_of_equal_memories_a_context_has_that_of_its_conversations_project(library: RetrievalHarness) -> None:
+    await library.remember(*in_projects("pa", "pb", "pc"))
+    assert await first_project(library, ContextSearch, "*") == "pb"
+
+
+async def test_a_search_prefers_no_project(library: RetrievalHarness) -> None:
+    await library.remember(*in_projects("pa", "pb", "pc"))
+    assert await first_project(library, RetrieveRequest, "*") == "pc", "the latest one"
+
+
+async def test_in_one_project_a_context_has_the_scores_of_a_search(library: RetrievalHarness) -> None:
+    await library.remember(*in_projects("pa", "pb", "pb"))
+    scope = Selector.model_validate({"user_id": "ana", "project_id": "pb"})
+    searched, prepared = [
+        (await library.retrieve.answer(kind(scope=scope, query="violin", conversation_id="in-pb")))[0].hits
+        for kind in (RetrieveRequest, ContextSearch)
+    ]
+    assert prepared == searched

@@ -136,6 +136,14 @@ def test_topic_changes_the_order_and_is_explained() -> None:
     assert Explanation(features, ranking).contributions(2)["its topic"] == ranking.log_odds[2] > 0
 
 
+def test_project_asked_in_changes_the_order_and_is_explained() -> None:
+    features = query_features_of("violin", TALK)
+    alike = rank_memories(features, LIVE, LinearModel(0.0, {"words": 0.0}))
+    ranking = alike.with_project(np.array([False, False, True, False]))
+    assert ids(ranking, 2) == ["b", "a"]
+    assert Explanation(features, ranking).contributions(2)["its project"] == ranking.log_odds[2] > 0
+
+
 def test_scores_of_a_hit_are_within_0_and_1() -> None:
     _, explanation = ranked(
         LinearModel(0.0, {}), dense=np.array([-0.3, 1.2, 0.5, 0.0]), maxsim=np.array([0.1, 0.9, 0.2, 1.1])
