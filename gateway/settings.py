@@ -90,7 +90,7 @@ class GatewaySettings(ConnectionSettings):
     """Serve mem0's shape under `/mem0`."""
 
     openai_upstream: str | None = None
-    """Where the provider of OpenAI's address is, such as `https://api.openai.com/v1`; None: it is not served."""
+    """URL of the provider behind OpenAI's address, such as `https://api.openai.com/v1`; None: not served."""
 
     openai_upstream_key_env: str | None = None
     """The environment variable with the provider's key; None: it needs none."""

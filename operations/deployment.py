@@ -35,7 +35,7 @@ CALL_TIMEOUT_S = 60.0
 """Timeout of a client call: longer than the restart of a worker."""
 
 EMBEDDED_TIMEOUT_S, HEALTH_INTERVAL_S = 900.0, 0.25
-"""How long the vectors of one boundary are awaited, as a model may be missing; the interval between two looks."""
+"""Maximum wait for the vectors of one boundary, as a model may be missing; interval between checks of `health`."""
 
 
 class NoDeployment(Exception):

@@ -26,7 +26,7 @@ class DeploymentLog(Protocol):
 
 
 def readable(values: Iterable[bytes], kind: type[Entry]) -> list[Entry]:
-    """Return the records that this release can read; a later release's other form is that release's concern."""
+    """Return the records that this release can read; records in a later release's format are left out."""
     records: list[Entry] = []
     for value in values:
         with suppress(ValidationError):

@@ -107,7 +107,7 @@ class Foreground:
             request.count()
 
     async def give_way_to_others(self, worked_s: float) -> None:
-        """Count the request of this task no longer, as it takes long, and give way to those under way."""
+        """Stop counting this task's request, as it runs long, and give way to the other requests."""
         if (request := _own_request.get()) is not None:
             request.leave()
         await self.give_way(worked_s)

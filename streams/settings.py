@@ -256,7 +256,7 @@ class Settings(BaseSettings):
     `files` in the data directory."""
 
     files_max_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
-    """Bytes of one file."""
+    """Maximum bytes of one file."""
 
     files_grace_s: float = Field(default=3600.0, ge=0)
     """Seconds after which `reconcile` removes bytes that no memory has: a turn may be on its way until then."""

@@ -151,13 +151,13 @@ def topic_configs(topics: Topics, kept_hours: Mapping[str, float]) -> dict[str, 
 
 
 REPAIRED_SETTINGS = ("cleanup.policy", "max.compaction.lag.ms", "max.message.bytes", "message.timestamp.type")
-"""The settings that a worker corrects on its own topics: others lose no record."""
+"""Topic settings that a worker corrects on its own topics; no other setting can lose a record."""
 
 RETENTION_SETTINGS = ("retention.ms", "segment.ms")
 
 
 def repaired_settings(topics: Topics, topic: str) -> tuple[str, ...]:
-    """Return the settings of a topic of its own that a worker corrects; how long runs are kept is one of its own."""
+    """Return the settings that a worker corrects on one of its topics: for runs and contexts, the retention too."""
     if topic == topics.service:
         return (*REPAIRED_SETTINGS, "compression.type")
     has_retention = topic in (topics.runs, topics.contexts)
@@ -165,7 +165,7 @@ def repaired_settings(topics: Topics, topic: str) -> tuple[str, ...]:
 
 
 def kept_hours(settings: Settings) -> Mapping[str, float]:
-    """Return how long records are kept that have a time of their own, by topic."""
+    """Return the retention of topics that have their own setting, in hours, by topic."""
     return {"runs": settings.runs_kept_hours, "contexts": settings.context_log_hours}
 
 

@@ -70,7 +70,7 @@ Retriever = Callable[[RetrieveRequest], Awaitable[tuple[RetrieveResult, Warnings
 """Retrieves the hits of a query, best first."""
 
 MAX_JUDGED_TURNS = 12
-"""Last turns for the classification: they include the user's last three, unless many tool turns lie in between."""
+"""Maximum turns given to the classifier: enough for the user's last three, unless many tool turns lie between them."""
 
 MAX_NAMED_PINS = 10
 """Unknown pins that a warning names."""

@@ -36,7 +36,7 @@ class FileBytes(Protocol):
         """Store what a file object has, wholly or not at all; replaces what was there."""
 
     async def find(self, prefix: str) -> list[StoredBytes]:
-        """Return what lies under keys with this beginning, which ends in a slash."""
+        """Return the files whose keys start with this prefix, which ends in a slash."""
 
     def read(self, key: str) -> AsyncIterator[bytes]:
         """Return the bytes in pieces. Raises FileNotFoundError before the first where there are none."""

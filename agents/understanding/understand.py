@@ -197,7 +197,7 @@ class Understand:
 
 
 MAX_EARLIER_ITEMS = 8
-"""Every prompt pays for them, and a model compares badly among many."""
+"""Maximum earlier items in a prompt: each costs tokens, and a model compares badly among many."""
 
 MAX_SEARCHED_TERMS = 32
 """Words of the turn to search for: its first ones."""

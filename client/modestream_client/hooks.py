@@ -95,9 +95,9 @@ def collect(box: Outbox, path: Path, before: Transcript, settings: HookSettings)
 
 
 def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Path, Transcript]]:
-    """Yield the transcripts that may have grown, as seen before: the session's, and at a start all ever added.
+    """Yield the transcripts that may have grown, with their last known state.
 
-    A session that was killed leaves messages that no event follows.
+    These are the session's own, and at the start of a session all earlier ones: a killed session sends no final event.
     """
     own = event.get("transcript_path")
     if not own and agent == "codex" and (thread := event.get("thread-id") or event.get("session_id")):

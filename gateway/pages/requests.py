@@ -41,7 +41,7 @@ MAX_AGE_S = 900.0
 """Time to live of a notice, and of the undo that it offers."""
 
 Undo = Callable[[Any], Awaitable[Response]]
-"""Takes the view of the request that undoes."""
+"""Undoes an action; takes the view of the request that asks for it."""
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,10 @@ class PartitionPosition:
 class PartitionLogs:
     """The logs of one partition, merged.
 
-    Turns, commands and triggers are three topics without a common order. Within a log the order is that of the offsets;
-    between logs the record with the earliest timestamp is next, of the first remaining one of each log: a record with
-    too early a time follows the one before it. A record is returned only if it was there at the previous look at the
-    ends: then all records written before it, in any log, are known.
+    Turns, commands and triggers are three topics without a common order. Records of one log keep the order of their
+    offsets. Across logs, the next record is the one with the earliest timestamp among the first unread records of the
+    logs. A record is returned only if the previous check of the ends already covered it: all records written before it,
+    in any log, have then been seen.
     """
 
     def __init__(self, source: LogSource, partition: int, position: PartitionPosition) -> None:
@@ -172,7 +172,7 @@ MAX_NAMED_REFUSALS = 20
 """Refused commands listed by their place; more are counted."""
 
 NEARLY_S = 2.0
-"""A copy ends when it copies everything that was there at one moment within this time: little is left then."""
+"""A copy is nearly complete once a pass over all records present at its start takes less than this."""
 
 END_POLL_INTERVAL_S = 0.2
 """Interval between checks of the ends of the logs, when all known records are copied."""
@@ -219,7 +219,7 @@ class Copier:
         saved: Callable[[CopyPosition], None] = lambda _: None,
         advanced: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> None:
-        """`outcome` is the state of the source's logs.
+        """`outcome`: the outcome of every request in the source's logs.
 
         `saved` stores the position after each batch; `advanced` gets the records done and the total.
         """

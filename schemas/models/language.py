@@ -110,10 +110,10 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation that the model is to continue; its last message is the user's.
+    """A conversation for the model to continue; the last message is the user's.
 
-    `schema` is that of the answer in OpenAI's form, an object with `name` and `schema`; None: the answer is any text.
-    `max_tokens` and `temperature` None are those of the profile.
+    `schema` is the answer's schema in OpenAI's form, an object with `name` and `schema`; None means free text. If
+    `max_tokens` or `temperature` is None, the profile's value applies.
     """
 
     messages: Sequence[Mapping[str, Any]]

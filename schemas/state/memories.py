@@ -173,15 +173,14 @@ class CategoryAssignment(BaseModel, frozen=True):
 class Support(BaseModel, frozen=True):
     """The contribution of one turn to an item.
 
-    `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
-    resource. The latest support gives the item its text. `replaces` names earlier items that are outdated since then,
-    as found by a language model: each the id of a turn that states it, a slash, and its id without a mode.
-    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is the
-    item's if a language model has found another register than the turn's; `instead_of` is the text of the item that
-    rules find in the same words, and that this item replaces. `accepted_at` is the timestamp of the turn's
-    record; None in records of former releases.
-    `is_part`: a part of a file that the turn has, at this page, slide or sheet, or these seconds, and an item of no
-    other turn.
+    `text_hash`, `occurred_at` and `source` are the turn's; `start` and `end` are the span in its text or resource. The
+    latest support gives the item its text. `replaces` names earlier items that a language model found to be outdated by
+    this one, each as the id of a turn that states it, a slash, and the item's id without a mode. `may_supersede` is
+    False for the words of an assistant or a tool, whose claim supersedes nothing. `mode` is set if a language model put
+    the item into another mode than the turn's; `instead_of` is the text of the item that rules extract from the same
+    words and that this item replaces. `accepted_at` is the timestamp of the turn's record; None in records of former
+    releases. `is_part`: the item is a part of the turn's file (a page, slide or sheet, or a span of seconds) and
+    belongs to no other turn.
     """
 
     memory_id: str
@@ -298,7 +297,7 @@ class Memory(BaseModel, frozen=True):
 
     @property
     def accepted_at(self) -> datetime:
-        """The time since when it is known: the timestamp of its first record, or of the first turn that has it."""
+        """When it was first accepted: the timestamp of its first record, or of the first turn that states it."""
         return self.first_accepted_at or self.versions[0].first_seen
 
     def is_superseded(self, as_of: datetime | None = None) -> bool:

@@ -13,17 +13,17 @@ class BoundaryChanges:
     def __init__(self) -> None:
         self._changed: defaultdict[int, set[str]] = defaultdict(set)
         self.forgets = 0
-        """How many boundaries were forgotten so far: the time of a count beside them."""
+        """Number of boundaries forgotten so far; tells whether a count is older than a forgetting."""
         self._forgotten: dict[str, int] = {}
-        """The boundaries whose last record is a tombstone, each with its place among the forgets; 100 bytes each."""
+        """Boundaries whose last record is a tombstone, with the value of `forgets` at the time; 100 bytes each."""
 
     def changed(self, partition: int, boundary: str) -> None:
-        """Note a boundary whose declarations have changed: it has something, also after it was forgotten."""
+        """Note a boundary whose declarations have changed: it has data again, even if it was forgotten before."""
         self._changed[partition].add(boundary)
         self._forgotten.pop(boundary, None)
 
     def forgotten(self, partition: int, boundary: str) -> None:
-        """Note a boundary that was forgotten, once this is committed and just before its tombstone is sent."""
+        """Note a forgotten boundary. Call after the commit, just before its tombstone is sent."""
         self._changed[partition].add(boundary)
         self.forgets += 1
         self._forgotten[boundary] = self.forgets

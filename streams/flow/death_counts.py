@@ -1,12 +1,13 @@
-"""Deaths by record: the record whose code runs is noted in a file, which a killed process leaves behind.
+"""Count process deaths by record: a file, which outlives a killed process, names the record whose code is running.
 
-Code of events runs on the event loop, for one record at a time. `noted` writes a record's name whenever its code runs
-and clears it whenever that waits: for Kafka, a store, a model, a pause. So a process that ends by `kill -9`, for want
-of memory, in native code, or as silent leaves the name of one record, and an outage counts for none. The next process
-counts a death of that record. A thread that decodes a large record notes it likewise, one thread at a time; a record
-with deaths is decoded on the event loop, so that one that ran there meanwhile has no second death for it. An exception
-that ends the agent and comes from the code itself, such as an exit, is a death as well. After `MAX_DEATHS` the record
-is refused; one that finishes before is forgotten.
+The code that handles a record runs on the event loop, one record at a time. `noted` writes the record's name while its
+code runs and clears it while the code waits for Kafka, a store, a model or a pause. A process that ends by `kill -9`,
+runs out of memory, crashes in native code, or is killed as unresponsive therefore leaves the name of one record, and an
+outage leaves none. The next process counts a death for that record. A thread that decodes a large record writes its
+name too, one thread at a time. A record with deaths is decoded on the event loop instead: a record that runs there at
+the same time is then not blamed for it. An exception that ends the agent and comes from the code itself, such as an
+exit, is a death as well. After `MAX_DEATHS` deaths the record is refused; a record that finishes before that is
+forgotten.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ TAKEN_POLL_S = 0.1
 """The same for the turns of a partition that was just taken, for which a caller waits."""
 
 LOG_TIMEOUT_S = 30.0
-"""How long the end of the log is requested for a command or its change; then the command may be sent again."""
+"""Maximum time to retry reading the end of the log for a command; after that the caller may send the command again."""
 
 
 class TurnsLog(Protocol):

@@ -105,7 +105,7 @@ class TableRecovery(Recovery):
                 self._store(tp).set_unwritten(tp, is_unwritten=False)
 
     async def _is_own_log(self, consumer: Any, tps: Iterable[TP]) -> bool:
-        """True if a table has one of the last keys of its changelog."""
+        """True if a table has a row for one of its changelog's last keys: the changelog is then the table's own."""
         for tp in sorted(tps):
             keys = await consumer.last_keys(tp, self.active_highwaters[tp])
             if any(self._rows(tp).get(key) is not None for key in keys):

@@ -52,14 +52,14 @@ def original_turn(record: Record, topic: str) -> Record | None:
 
 
 def position_in(record: Record) -> int | None:
-    """Return the offset before which all turns are archived, by a position record; None for another record."""
+    """Return the offset in a position record, before which all turns are archived; None for any other record."""
     if record.key != POSITION_KEY or record.value is None:
         return None
     return int(from_json(record.value)["next_offset"])
 
 
 def is_text_archived(record: Record) -> bool:
-    """True if a record of the archive holds what was said."""
+    """True if a record of the archive holds the text of its turn."""
     original = original_turn(record, "")
     return original is not None and from_json(original.value or b"{}").get("content") != FORGOTTEN_TEXT
 

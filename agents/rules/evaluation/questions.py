@@ -272,7 +272,7 @@ def _means(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _intervals(differences: NDArray[np.float64]) -> dict[str, dict[str, float]]:
-    """Return the mean and its 95 % interval for each column: percentiles of means of questions drawn with return."""
+    """Return the mean and its 95 % interval for each column, by a bootstrap over the questions."""
     random, number = np.random.default_rng(SEED), len(differences)
     bounds = []
     for column in differences.T:

@@ -159,9 +159,10 @@ class DerivedColumns:
         self._candidates: tuple[Sequence[str], IntArray] = self._numbers
 
     def numbers_of(self, nearest: Nearest) -> IntArray:
-        """Return the number of each memory found, that after the last for one that is not indexed.
+        """Return the number of each memory found; a memory that is not indexed gets the count of all memories.
 
-        The numbers for a table of ids are kept if many are found, as each lookup is a random access to memory.
+        Numbers for a whole table of ids are cached if many of its memories are found, as each lookup is a random
+        access.
         """
         candidates, numbers = self._candidates
         if candidates is nearest.table:

@@ -195,7 +195,7 @@ class TextAnalysis(NamedTuple):
     counts: Mapping[str, int]
     """How often each word occurs."""
     passages: Mapping[str, int]
-    """For each word of a long turn, a bit for every passage with it."""
+    """For each word of a long turn, a bit mask of the passages that contain it."""
     entities: list[str]
     """Different keys, sorted."""
     categories: list[str]

@@ -79,7 +79,7 @@ MAX_NGRAM_PAIRS = 1_000_000
 Words over two letters share all their n-grams, so that pairs grow with the product of both sides."""
 
 MAX_SIMILAR_WORDS = 64
-"""Maximum similar words of one term, those with the highest Dice coefficient: more than the inflections of a word."""
+"""Maximum similar words of one term, by highest Dice coefficient: no word has more inflections."""
 
 MAX_NGRAM_WORDS = 131_072
 """Maximum words of one boundary matched by their letters. Conversations of years have about 20,000; more is data, and

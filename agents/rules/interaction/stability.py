@@ -198,10 +198,10 @@ FALLBACK_REASONS: tuple[FallbackReason, ...] = ("corrections", "drift")
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """This week and the last, and the reasons why only confident classifications are used now; none: no fallback.
+    """This week and the last, and the reasons for using only confident classifications; without reasons, all are used.
 
-    `divergence` is that of this week's mix from last week's, None while one of them has too few users. `of_user`: the
-    weeks are those of one user, and their `users` are turns.
+    `divergence` compares this week's mix with last week's; None while either week has too few users. `of_user`: the
+    weeks are one user's, and their `users` count turns.
     """
 
     this_week: WeekTotals

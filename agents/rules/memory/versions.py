@@ -195,7 +195,7 @@ def draft_turn(turn: Turn, identity: TurnIdentity, stored: Memory | None, offset
 
 
 def accept_draft(draft: Memory, mode: tuple[str, ModeSource], *, asks_model: bool, revision: int) -> Memory:
-    """Return the memory of a draft in its mode; `revision` is that of the pipelines."""
+    """Return the draft with its mode; `revision` is the revision of the pipelines that handled the turn."""
     changes: dict[str, object] = {"mode": mode[0], "mode_source": mode[1], "revision": revision}
     if asks_model:
         changes["reading"] = draft.reading.model_copy(update={"status": "pending"})

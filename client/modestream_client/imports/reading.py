@@ -317,7 +317,7 @@ def seconds(value: object) -> datetime:
 
 
 def moment_of(value: object, zone: tzinfo = UTC) -> datetime:
-    """Return an ISO-8601 time; one without a zone is of `zone`. Raises BrokenMessage."""
+    """Parse an ISO-8601 time; `zone` applies if it names none. Raises BrokenMessage."""
     try:
         # It raises TypeError for other types.
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]

@@ -114,7 +114,7 @@ TITLES = {
     "capsules": "Summaries",
     "frame": "Instructions and frame",
 }
-"""Titles of the sections of a context."""
+"""Titles of a context's sections."""
 
 
 class Entry(NamedTuple):

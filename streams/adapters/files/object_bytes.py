@@ -31,7 +31,7 @@ class ObjectBytes:
     """Implements `agents.ports.files.FileBytes` over a folder or `s3://bucket/prefix`."""
 
     def __init__(self, place: str) -> None:
-        """A folder is made with the first file; a bucket is opened with the variables of AWS's clients."""
+        """Creates a folder with its first file; opens a bucket with the environment variables of AWS's clients."""
         self._folder = None if "://" in place else Path(place).absolute()
         self._opened: Any = from_url(place) if self._folder is None else None
 

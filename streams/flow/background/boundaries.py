@@ -86,21 +86,21 @@ class BoundaryPages:
 log = structlog.get_logger()
 
 PUBLISH_INTERVAL_S = 3.0
-"""Between two records of one boundary: a user that writes all the time costs a count, and 400 bytes, each time."""
+"""Interval between two records of one boundary: each costs a count and 400 bytes."""
 
 MEASURE_INTERVAL_S = 60.0
-"""Between two counts of all vectors: 250,000 memories take 30 ms of a thread that lets others run."""
+"""Interval between two counts of all vectors: 250,000 memories take 30 ms of a thread that releases the GIL."""
 
 UNSEARCHABLE_SUFFIX = unsearchable_index_name("")
-"""The end of index names of what no search finds, which is counted with the rest of its boundary."""
+"""The suffix of the index names of unsearchable memories, which are counted with the rest of their boundary."""
 
 ITEMS_SUFFIX = item_index_name("")
-"""The end of index names of items, which are part of their turns and not counted."""
+"""The suffix of the index names of items, which are part of their turns and are not counted."""
 
 
 class BoundaryLog(Protocol):
     async def told(self, partition: int) -> dict[str, int]:
-        """Return what a partition tells of each boundary, as `note_told` notes it. Raises Unavailable."""
+        """Return the last published state of each boundary of a partition, by `note_told`. Raises Unavailable."""
 
 
 class PublishBoundaries:

@@ -37,7 +37,7 @@ from streams.flow.pipelines.custom_step import writing_nothing
 log = structlog.get_logger()
 
 MAX_APPEND_S = 15.0
-"""How long a written revision is awaited: it is read back from Kafka within milliseconds."""
+"""Maximum wait for a written revision to be read back from Kafka, which normally takes milliseconds."""
 
 Write = Callable[[Revision], Awaitable[None]]
 """Writes a revision to the topic; returns when Kafka has it."""
@@ -108,7 +108,7 @@ MAX_COMPARING_S = 6.0
 QUESTION_FIELDS = ("mode", "conversation_id", "top_k", "depth")
 
 CONTEXT_FIELDS = ("mode", "conversation_id", "budget_tokens", "format", "interaction_mode")
-"""Fields of a run's input of which its request is made again."""
+"""Fields of a run's input from which its request is rebuilt."""
 
 Outcome = tuple[list[str], list[str]]
 """Ids of what came out, in order, and codes of warnings or of the error."""

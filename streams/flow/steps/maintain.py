@@ -59,7 +59,7 @@ class Verification:
         self._examples: dict[str, list[str]] = {name: [] for name in FOUND}
 
     def add(self, memory_ids: Sequence[str], inspected: Sequence[InspectedMemory]) -> None:
-        """Add a page: ids in the lexical index, and what is stored of them."""
+        """Add a page: ids in the lexical index, and the stored state of each."""
         self.checked += len(memory_ids)
         for memory_id in set(memory_ids) - {inspection.memory.memory_id for inspection in inspected}:
             self.note("words_orphaned", memory_id)
@@ -355,9 +355,9 @@ class JobRun:
 async def run_comparison(
     job: Job, tally: JobProgress, agent: CompareEmbedders, partition: int, ctx: WorkerContext
 ) -> dict[str, Any] | None:
-    """Run the job `compare_embedders`: a turn after another, behind new ones, since users share a model fairly.
+    """Run the job `compare_embedders` turn by turn; new turns are embedded first.
 
-    Progress counts turns. Returns the answer, None if the partition has left meanwhile: the worker that has it now runs
+    Progress counts turns. Returns the answer, or None if the partition was reassigned meanwhile: its new worker runs
     the job again.
     """
     samples = [(mode, agent.sample(job, mode)) for mode in agent.modes(job)]

@@ -137,7 +137,7 @@ FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays
 """The warning for a turn that was forgotten and is sent again."""
 
 EVENTS_PER_SLICE = 16
-"""Events that are serialised before other records are handled: those of items take some 0.1 ms each."""
+"""Events serialised before other records are handled: an item's event takes about 0.1 ms."""
 
 PLACES_PER_SLICE = 4
 """Places to pause that are passed before other events are handled: four items take some 4 ms."""

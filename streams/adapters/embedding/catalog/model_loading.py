@@ -53,10 +53,10 @@ async def first_files(loaded: Fingerprint) -> Fingerprint:
 
 
 class ModelLoader:
-    """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed.
+    """Loads one model. `loaded` is the model, or None; `error` is the reason why the last attempt failed.
 
-    `code` says why its files could not be fetched. `unloaded`: it was loaded, and is not needed now. `fingerprint` is
-    the agreed one of its vectors, from the first load on.
+    `code` is the reason why its files could not be fetched. `unloaded`: it was loaded, and was unloaded as nothing
+    needs it now. `fingerprint` is the deployment's agreed fingerprint of its vectors, set by the first load.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ModelLoader:
         agree: Agree = first_files,
         fetch: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`for_users` words the reason of a failure, which users read; the log has the original.
+        """`for_users` rewords the reason of a failure for users; the log has the original.
 
         `fetch` brings the model's files, or raises ModelMissing.
         """

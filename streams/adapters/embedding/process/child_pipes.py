@@ -64,7 +64,7 @@ class TextDeaths:
         return self._deaths.get(request.key, 0) if self._deaths else 0
 
     def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes]) -> None:
-        """Count a death. Over several texts it makes each a suspect; only a text that ran alone is counted again.
+        """Count a death. Texts that ran together become suspects; only a text that ran alone is counted again.
 
         `under_way` has the keys of the texts in the process, those of other workers included.
         """
@@ -152,7 +152,7 @@ class HangLimits:
     query_s: float = 4.0
     """Seconds of a query in all; then the question is answered by words."""
     load_s: float = 300.0
-    """Seconds of loading a model with local files; the largest preset takes 10 s."""
+    """Maximum seconds for loading a model from local files; the largest preset takes 10 s."""
     export_s: float = 1800.0
     """Seconds of loading with an export, on a machine that is busy with other things."""
 

@@ -75,7 +75,7 @@ MAX_DEATHS = 2
 
 
 class CallMark:
-    """The mark of one index. A memory-mapped file: setting it takes a microsecond, and only the kernel must survive."""
+    """Names the running call of one index in a memory-mapped file: it survives the process, and is set in 1 µs."""
 
     def __init__(self, root: Path) -> None:
         """Count the death of the last process, if the mark is set."""

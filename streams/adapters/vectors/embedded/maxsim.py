@@ -77,7 +77,7 @@ WEIGHT_STEPS = 2.0**16
 """Steps of the greatest weight of a question's token. Sums of weighted products are below 2^53: exact in any order."""
 
 PIECE_TOKENS = 16384
-"""Tokens that are multiplied at a stretch: their products, 0.6 MB for a usual question, stay in a processor's cache."""
+"""Tokens per matrix product: the result, 0.6 MB for a usual question, fits into a processor's cache."""
 
 
 class QuestionSteps(NamedTuple):

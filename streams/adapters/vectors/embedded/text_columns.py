@@ -169,7 +169,7 @@ class TextColumns:
         return tokens, PassageVectors(self._pooled[start:end].copy(), self._tokens.counts(np.arange(first, last)))
 
     def scores(self, rows: RowNumbers, question: TextQuestion) -> TextScores:
-        """Return scores of those of the rows that have what is asked for; `rows` are places in the given ones."""
+        """Score the rows that have the vectors the question needs; the result's rows are indexes into `rows`."""
         if question.steps is None:
             assert question.vector is not None
             places, parts, passages = _spread(self._passage_ends, rows)

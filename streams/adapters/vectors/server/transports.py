@@ -184,7 +184,7 @@ FIELD_1 = b"\x0a"
 
 
 def _length_delimited(length: int) -> bytes:
-    """Return the head of field 1 with so many bytes: its tag and the length as a varint."""
+    """Return the header of a length-delimited field 1: its tag, and the length as a varint."""
     varint = bytearray()
     while length > 0x7F:
         varint.append(length & 0x7F | 0x80)
