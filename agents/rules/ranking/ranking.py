@@ -99,7 +99,7 @@ class Ranking:
 
     def with_project(self, in_project: Mask) -> "Ranking":
         """Return the ranking with the project asked in as one more feature."""
-        log_odds = np.round(self.log_odds + PROJECT_WEIGHT * in_project, SCORE_DECIMALS)
+        log_odds = np.round(self.log_odds + PROJECT_WEIGHT * in_project.astype(np.float64), SCORE_DECIMALS)
         return replace(self, log_odds=log_odds, in_project=in_project)
 
     def best(self, top_k: int, id_of: Mapping[int, str]) -> list[int]:
