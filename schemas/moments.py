@@ -32,3 +32,8 @@ def microseconds_of(moment: datetime) -> int:
 def iso(moment: datetime) -> str:
     """Format a time as on the wire, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def week_of(moment: datetime) -> int:
+    """Return the number of a moment's week, which begins on Monday at 0:00 UTC."""
+    return (moment.astimezone(UTC).toordinal() - 1) // 7

@@ -12,12 +12,11 @@ from agents.ports.clock import Clock
 from agents.ports.commands import Jobs
 from agents.ports.indexes import LexicalIndex, VectorIndex
 from agents.ports.stores import Files, Memories, Modes
-from agents.rules.interaction.stability import week_of
 from agents.rules.memory.boundary_summary import count_growth, weeks_of_modes
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.job_history import MAINTENANCE_JOBS, Schedule
 from schemas.messages.commands import Command
-from schemas.moments import iso
+from schemas.moments import iso, week_of
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.files import FileStatuses
 from schemas.state.memories import all_item_index_names, index_names, turn_index_names

@@ -17,7 +17,7 @@ from agents.memory.supersede import Supersede
 from agents.memory.write_memory import Slices, WriteMemory
 from agents.ports.stores import InteractionWriter, Memories, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.interaction.stability import count_classification, count_correction, week_of, without_user
+from agents.rules.interaction.stability import count_classification, count_correction, without_user
 from agents.rules.items.analysis import AnalysedText, analyse
 from agents.rules.items.extracting import ExtractedItem
 from agents.rules.memory.embedding_status import is_in_flight
@@ -35,6 +35,7 @@ from agents.rules.memory.visibility import is_affected
 from agents.rules.modes.declaring import mode_after_answer, with_mode_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Remembered, Reread, Understood
+from schemas.moments import week_of
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory, Refreshed, Support

@@ -34,10 +34,10 @@ from agents.rules.interaction.stability import (
     assume_stable,
     pool_votes,
     smooth_interaction,
-    week_of,
 )
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
+from schemas.moments import week_of
 from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory
 

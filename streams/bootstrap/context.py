@@ -17,10 +17,9 @@ from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines
 from streams.flow.publisher import Publisher
 from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
-from streams.flow.stores import LexicalStore, ObservedTable, Stores, Table
+from streams.flow.stores import LexicalStore, ObservedTable, Stores, Table, UsageLog
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds
-from streams.flow.usage_log import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters

@@ -19,10 +19,9 @@ from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.publisher import Publisher
 from streams.flow.requests.channel import RecentEvents, Replies
 from streams.flow.runs.recorder import RunRecorder
-from streams.flow.stores import ReceiptStore, ScopeStore, Stores, Table
+from streams.flow.stores import ReceiptStore, ScopeStore, Stores, Table, UsageLog
 from streams.flow.text_reading import ReadLongText, read_in_thread
 from streams.flow.turns_log import LogEnds, TurnsLog
-from streams.flow.usage_log import UsageLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets, PartitionCommits

@@ -30,7 +30,7 @@ from streams.flow.requests.pipeline import Admission, RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered, ReportEmbedded
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.step import CommittingStep, TurnsStep
-from streams.flow.usage_log import UsageLog
+from streams.flow.stores import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets

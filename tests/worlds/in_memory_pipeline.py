@@ -40,8 +40,8 @@ from streams.flow.background.reembedding import Reembedding
 from streams.flow.death_counts import DeathCounts
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
+from streams.flow.stores import UsageLog
 from streams.flow.turns_log import TurnsLog
-from streams.flow.usage_log import UsageLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets

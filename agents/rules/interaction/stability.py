@@ -9,7 +9,6 @@ counts are bounded. A user's own weeks, where a deployment has too few users, de
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from math import log, sqrt
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
+from schemas.moments import week_of
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionCounts, WeekSample, WeekTotals
 from schemas.state.memories import Memory, hash_texts
 
@@ -250,11 +250,6 @@ def describe_fallback(stability: Stability) -> str:
     said = "; ".join(because[reason] for reason in stability.reasons)
     whose = "for this user" if stability.of_user else "in this deployment"
     return f"{whose} the interaction mode is GENERAL unless it is highly confident: {said}"
-
-
-def week_of(moment: datetime) -> int:
-    """Return the number of a moment's week, which begins on Monday at 0:00 UTC."""
-    return (moment.astimezone(UTC).toordinal() - 1) // DAYS_PER_WEEK
 
 
 def count_classification(

@@ -31,8 +31,8 @@ from schemas.messages.retrieval import ListRequest, MapRequest, RetrieveRequest,
 from schemas.moments import milliseconds_of
 from streams.fair_queue import FairTurns
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.stores import UsageLog
 from streams.flow.turns_log import LogEnds
-from streams.flow.usage_log import UsageLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.partition.commit import AppliedOffsets

@@ -6,13 +6,8 @@ from typing import Any
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.interaction.stability import (
-    MIN_WEEK_TURNS,
-    MIN_WEEK_USERS,
-    count_classification,
-    count_correction,
-    week_of,
-)
+from agents.rules.interaction.stability import MIN_WEEK_TURNS, MIN_WEEK_USERS, count_classification, count_correction
+from schemas.moments import week_of
 from schemas.state.interaction import INTERACTION_MODES, InteractionCounts
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

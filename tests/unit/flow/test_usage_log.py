@@ -5,7 +5,7 @@ import pytest
 from schemas.moments import milliseconds_of
 from schemas.state.modes import MAX_USAGE_MODES, MAX_USAGE_WEEKS, ModeUsage, UsageHistory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.usage_log import UsageLog
+from streams.flow.stores import UsageLog
 from tests.builders.stores import commits_over
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock

@@ -8,9 +8,9 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.memory.remember import TurnResult
 from agents.memory.write_memory import finish
-from agents.rules.interaction.stability import week_of
 from schemas.internal.changes import Change
 from schemas.internal.events import Understood
+from schemas.moments import week_of
 from schemas.scopes import Scope
 from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory, hash_texts

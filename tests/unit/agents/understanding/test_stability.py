@@ -2,8 +2,9 @@
 
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, week_of
+from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification
 from agents.understanding.interaction_reader import AssessStability
+from schemas.moments import week_of
 from schemas.state.interaction import InteractionCounts
 from tests.fakes.clock import FakeClock
 

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.interaction.stability import MAX_WEEK_TURNS, MIN_WEEK_USERS, Stability, assume_stable, week_of
+from agents.rules.interaction.stability import MAX_WEEK_TURNS, MIN_WEEK_USERS, Stability, assume_stable
 from agents.understanding.interaction_reader import OWN_WEEKS_S, UserStability
+from schemas.moments import week_of
 from schemas.state.interaction import Interaction, WeekTotals
 from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

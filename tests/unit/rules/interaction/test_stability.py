@@ -19,9 +19,9 @@ from agents.rules.interaction.stability import (
     count_correction,
     describe_fallback,
     kl_divergence,
-    week_of,
     without_user,
 )
+from schemas.moments import week_of
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionCounts, WeekTotals
 from schemas.state.memories import Memory, TurnUnderstanding
 from tests.builders.memories import made
