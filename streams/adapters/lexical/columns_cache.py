@@ -11,6 +11,10 @@ MAX_CACHED_BYTES = 32 * 1024 * 1024
 """Maximum cached columns and vocabularies of one partition: 90,000 memories of one boundary, or 4,600 boundaries of one
 memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
 
+MIN_CACHED = 4
+"""Boundaries that are cached at any size: the indexes of one user, which a list reads one after the other. Where each
+evicted the one before, every page about more than 90,000 memories would read them all again."""
+
 COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 300, 1_500, 70
 """Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
 each of its terms, with the objects around the arrays."""
@@ -28,8 +32,8 @@ MAX_HISTORIES = 32
 class MemoryColumnsCache:
     """Columns by boundary id, bounded in bytes; every write to the rows is applied here too."""
 
-    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES, at_least: int = MIN_CACHED) -> None:
+        self._max_bytes, self._at_least = max_bytes, at_least
         self._cached: OrderedDict[int, MemoryColumns] = OrderedDict()
         self._vocabularies: dict[int, Vocabulary] = {}
         self._sizes: dict[int, int] = {}
@@ -127,5 +131,5 @@ class MemoryColumnsCache:
         size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
         self._bytes += size - self._sizes.get(boundary, 0)
         self._sizes[boundary] = size
-        while self._bytes > self._max_bytes and len(self._cached) > 1:
+        while self._bytes > self._max_bytes and len(self._cached) > self._at_least:
             self.drop(next(iter(self._cached)))

@@ -19,7 +19,7 @@ def are_cached(cache: MemoryColumnsCache, *boundaries: int) -> list[bool]:
 
 
 def test_least_recently_read_columns_are_evicted() -> None:
-    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES, at_least=1)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(10))
     cache.get(1)
@@ -28,14 +28,21 @@ def test_least_recently_read_columns_are_evicted() -> None:
 
 
 def test_last_columns_are_cached_at_any_size() -> None:
-    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES, at_least=1)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(100))
     assert are_cached(cache, 1, 2) == [False, True]
 
 
-def test_dropped_columns_free_their_room() -> None:
+def test_the_indexes_of_one_large_user_do_not_evict_each_other() -> None:
     cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
+    for index in range(1, 5):
+        cache.put(index, columns_of(100))
+    assert are_cached(cache, 1, 2, 3, 4) == [True, True, True, True]
+
+
+def test_dropped_columns_free_their_room() -> None:
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES, at_least=1)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(10))
     cache.drop(1)
@@ -45,7 +52,7 @@ def test_dropped_columns_free_their_room() -> None:
 
 
 def test_grown_columns_count_with_their_new_size() -> None:
-    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES, at_least=1)
     cache.put(1, columns_of(10))
     trait = Trait.of(made("a"))
     for number in range(10, 30):
@@ -80,7 +87,7 @@ def test_vocabulary_is_cached_as_long_as_its_columns() -> None:
         read.append(boundary)
         return Vocabulary(["violin"])
 
-    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES, at_least=1)
     cache.put(1, columns_of(10))
     first = cache.vocabulary(1, vocabulary)
     cache.add_terms(1, ["harbour"])
