@@ -191,3 +191,11 @@ async def test_no_groups_are_searched_before_somebody_asks(service: MemoryServic
         page = (await http.get("/admin/categories?user=u1&project=p1")).text
     assert "Find suggestions" in page
     assert "suggest_categories" not in {sent["command"] for sent in commands(wire)}
+
+
+async def test_suggested_modes_say_that_all_projects_were_searched(service: MemoryService, wire: FakeWire) -> None:
+    suggestion = {**SUGGESTED, "nearest": None}
+    wire.results["suggest_modes"] = {"suggestions": [suggestion], "looked_at": 40}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/modes?user=u1&project=p1&suggest=1")).text
+    assert "40 turns of all projects that you may read were searched." in page
