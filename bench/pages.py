@@ -71,6 +71,8 @@ RARE = next(word for word, count in Counter(" ".join(TEXTS).split()).items() if 
 EMBEDDED = 1000
 """Turns that are embedded meanwhile."""
 
+PATIENT = {"Prefer": "wait=60"}
+
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
@@ -155,7 +157,7 @@ async def publish(http: httpx.AsyncClient) -> float:
             {"conversation_id": "new", "turn_id": f"n-{number}", "role": "user", "content": texts[number]}
             for number in range(start, start + 100)
         ]
-        (await http.post("/v1/users/other/turns", json={"turns": turns})).raise_for_status()
+        (await http.post("/v1/users/other/turns", json={"turns": turns}, headers=PATIENT)).raise_for_status()
     while True:
         health = (await http.get("/v1/users/other/health")).raise_for_status().json()
         if not health["modes"]["general"]["pending"]:

@@ -20,8 +20,11 @@ from schemas.moments import iso
 MANY = 5_000
 """Memories of a user from which texts are searched in parts: fewer are read in a fifth of a second."""
 
-SEARCHED_PARTS = (0.02, 0.2, 1)
-"""Shares of the time to search, from its end on, that are searched one after the other."""
+FIRST_SEARCHED = 2_000
+"""Memories that the first part has, about: a page of conversations that all have the text."""
+
+GROWTH = 10
+"""How many times as much the next part reaches back."""
 
 SEARCH_S = 4.0
 """Seconds from which no further part is searched."""
@@ -41,8 +44,9 @@ async def newest_with_text(pages: Pages, view: View, operation: Operation[ListRe
     last = datetime.fromisoformat(boundary["last"])
     last = last if until is None else min(last, datetime.fromisoformat(until))
     span = last - datetime.fromisoformat(boundary["first"])
-    for share in SEARCHED_PARTS:
-        since = None if share == 1 else iso(last - share * span)
+    share = FIRST_SEARCHED / boundary["memories"]
+    while True:
+        since = None if share >= 1 else iso(last - share * span)
         part = {**fields, "facets": None, "limit": fields["limit"] - len(items), "until": until, "since": since}
         asked = {name: value for name, value in part.items() if value is not None}
         call = view.call(max(1.0, end - time.monotonic()))
@@ -54,10 +58,11 @@ async def newest_with_text(pages: Pages, view: View, operation: Operation[ListRe
             # The same instant again: several memories may have it.
             oldest = datetime.fromisoformat(_moment_of(items[-1])) + timedelta(milliseconds=1)
             return {"items": items, "next": None, "total": len(items), "searched_to": iso(oldest)}
-        until = since
-        if time.monotonic() > end and since is not None:
+        if since is None:
+            return {"items": items, "next": None, "total": len(items)}
+        if time.monotonic() > end:
             return {"items": items, "next": None, "total": len(items), "searched_to": since}
-    return {"items": items, "next": None, "total": len(items)}
+        until, share = since, share * GROWTH
 
 
 def joined(newer: list[Json], older: list[Json]) -> list[Json]:

@@ -49,6 +49,9 @@ AS_A_CLIENT = "~client"
 ANSWER_WAIT_S = 60.0
 """Timeout of a model's answer."""
 
+CONTEXT_WAIT_S = 30.0
+"""Timeout of a prompt: with many rules, on a busy machine, it takes the longest of all pages."""
+
 COMMON_WORDS = frozenset(
     [
         "a",
@@ -245,7 +248,8 @@ class Questions:
         fields = {**_question(view), "mode": None if mode == ANY_VALUE else mode, "budget_tokens": budget}
         if conversation := view.query.get("conversation_id"):
             fields["conversation_id"] = conversation
-        context = await self._service.operations.run(ASSEMBLE_CONTEXT, view.call(), view.read_scope, fields)
+        call = view.call(CONTEXT_WAIT_S)
+        context = await self._service.operations.run(ASSEMBLE_CONTEXT, call, view.read_scope, fields)
         left_out = await asyncio.gather(
             *(self._text(view, memory_id) for memory_id in context["dropped"][:MAX_DROPPED])
         )
