@@ -78,7 +78,10 @@ from streams.wire.partitioning import boundary_in
 
 
 def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -> dict[str, CommandHandler]:
-    """Return the handlers of commands by their names. Raises KeyError for a command that no agent handles."""
+    """Return the handlers of commands: each is the method of the command's name of the one agent that has it.
+
+    Raises KeyError for a command that no agent here handles.
+    """
     handling = (
         agents.commands, agents.categorize, agents.intend, agents.suggest_modes, agents.suggest_categories,
         agents.show_job, agents.show_runs, agents.show_contexts, agents.show_files, agents.edit_pipelines,
@@ -87,6 +90,8 @@ def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -
     clear = (agents.intend.before_forgetting, agents.categorize.before_forgetting)
     methods["forget"] = partial(agents.commands.forget, before=clear)
     methods |= dict.fromkeys(JOB_KINDS, agents.commands.start_job)
+    if missing := sorted(set(names) - methods.keys()):
+        raise KeyError(f"no agent in `command_handlers` has a method for {', '.join(missing)}")
     return {name: methods[name] for name in names}
 
 

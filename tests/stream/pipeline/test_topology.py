@@ -4,6 +4,8 @@ import re
 from itertools import pairwise, product
 from pathlib import Path
 
+import pytest
+
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
@@ -118,3 +120,9 @@ def test_commands_are_the_documented_ones(tmp_path: Path) -> None:
     documented = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     agents, _ = InMemoryPipeline(tmp_path).wire(SqliteLexicalIndex(tmp_path))
     assert set(command_handlers(agents.at(0))) == documented
+
+
+def test_a_command_without_a_handler_is_named(tmp_path: Path) -> None:
+    agents, _ = InMemoryPipeline(tmp_path).wire(SqliteLexicalIndex(tmp_path))
+    with pytest.raises(KeyError, match="no agent in `command_handlers` has a method for pin_mode"):
+        command_handlers(agents.at(0), ["list_modes", "pin_mode"])
