@@ -258,7 +258,7 @@ class RankingFeatures:
             has_label: Mask = (self._labels & LABEL_BITS[name]) != 0
             return has_label.astype(np.float64)
         if name in MEMORY_FEATURES:
-            return np.asarray(MEMORY_FEATURES[name](self._query_features, self._numbers), np.float64)
+            return np.asarray(MEMORY_FEATURES[name].values(self._query_features, self._numbers), np.float64)
         if name == "whole":
             # Amount by which the whole text is nearer than its best passage, on the scale of `dense`; 0 if it is uncut.
             whole, dense = self._query_features.whole, self._query_features.dense

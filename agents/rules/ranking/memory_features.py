@@ -313,53 +313,72 @@ def _identifier(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     ]
 
 
-MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] = {
-    "always": lambda _, numbers: np.ones(len(numbers)),
-    "length": _length,
-    "longer": lambda features, numbers: np.maximum(_length(features, numbers), 0.0),
-    "length2": lambda features, numbers: _length(features, numbers) ** 2,
-    "relative_length": _relative_length,
-    "first": lambda features, numbers: features.order.positions[numbers] == 0,
-    "second": lambda features, numbers: features.order.positions[numbers] == 1,
-    "last": lambda features, numbers: features.order.after[numbers] == MISSING,
-    "standing": _relative_position,
-    "lateness": _lateness,
-    "recency": lambda features, numbers: features.recency[numbers],
-    "importance": lambda features, numbers: features.columns.importance[numbers],
-    "named": _named,
-    "only_named": lambda features, numbers: _named(features, numbers) * (len(features.question.named) == 1),
-    "not_named": lambda features, numbers: (1.0 - _named(features, numbers)) * bool(features.question.named),
-    "entity": lambda features, numbers: matched_term_share(features.entities, len(features.named))[numbers],
-    "identifier": _identifier,
-    "asked_before": lambda features, numbers: has_label(features, "question", features.order.before[numbers]),
-    "asked_after": lambda features, numbers: has_label(features, "question", features.order.after[numbers]),
+@dataclass(frozen=True, slots=True)
+class MemoryFeature:
+    """One feature: `values` returns it for the memories with these numbers."""
+
+    values: Callable[[QueryFeatures, IntArray], FloatArray]
+    is_binary: bool = False
+    """True if each value is 0 or 1."""
+    is_query_independent: bool = False
+    """True if it follows from the columns alone: the same for all questions, at any time, until a write."""
+
+
+MEMORY_FEATURES: Mapping[str, MemoryFeature] = {
+    "always": MemoryFeature(lambda _, numbers: np.ones(len(numbers)), is_query_independent=True),
+    "length": MemoryFeature(_length, is_query_independent=True),
+    "longer": MemoryFeature(
+        lambda features, numbers: np.maximum(_length(features, numbers), 0.0), is_query_independent=True
+    ),
+    "length2": MemoryFeature(lambda features, numbers: _length(features, numbers) ** 2, is_query_independent=True),
+    "relative_length": MemoryFeature(_relative_length, is_query_independent=True),
+    "first": MemoryFeature(
+        lambda features, numbers: features.order.positions[numbers] == 0, is_binary=True, is_query_independent=True
+    ),
+    "second": MemoryFeature(
+        lambda features, numbers: features.order.positions[numbers] == 1, is_binary=True, is_query_independent=True
+    ),
+    "last": MemoryFeature(
+        lambda features, numbers: features.order.after[numbers] == MISSING, is_binary=True, is_query_independent=True
+    ),
+    "standing": MemoryFeature(_relative_position, is_query_independent=True),
+    "lateness": MemoryFeature(_lateness, is_query_independent=True),
+    # It depends on the time of the question.
+    "recency": MemoryFeature(lambda features, numbers: features.recency[numbers]),
+    "importance": MemoryFeature(
+        lambda features, numbers: features.columns.importance[numbers], is_query_independent=True
+    ),
+    "named": MemoryFeature(_named, is_binary=True),
+    "only_named": MemoryFeature(
+        lambda features, numbers: _named(features, numbers) * (len(features.question.named) == 1), is_binary=True
+    ),
+    "not_named": MemoryFeature(
+        lambda features, numbers: (1.0 - _named(features, numbers)) * bool(features.question.named), is_binary=True
+    ),
+    "entity": MemoryFeature(
+        lambda features, numbers: matched_term_share(features.entities, len(features.named))[numbers]
+    ),
+    "identifier": MemoryFeature(_identifier),
+    "asked_before": MemoryFeature(
+        lambda features, numbers: has_label(features, "question", features.order.before[numbers]),
+        is_binary=True,
+        is_query_independent=True,
+    ),
+    "asked_after": MemoryFeature(
+        lambda features, numbers: has_label(features, "question", features.order.after[numbers]),
+        is_binary=True,
+        is_query_independent=True,
+    ),
 }
 """By name. `longer` is the length above the typical; `named`: the question names the speaker; `entity`: share of the
 question's other names that the memory has, `identifier`: share of its identifiers."""
 
-BINARY_MEMORY_FEATURES = frozenset(
-    {"first", "second", "last", "named", "only_named", "not_named", "asked_before", "asked_after"}
-)
-"""Memory features that are 0 or 1."""
+BINARY_MEMORY_FEATURES = frozenset(name for name, feature in MEMORY_FEATURES.items() if feature.is_binary)
 
 QUERY_INDEPENDENT_FEATURES = frozenset(
-    {
-        *LABEL_BITS,
-        "always",
-        "length",
-        "longer",
-        "length2",
-        "relative_length",
-        "first",
-        "second",
-        "last",
-        "standing",
-        "lateness",
-        "importance",
-    }
-    | {"asked_before", "asked_after"}
+    {*LABEL_BITS, *(name for name, feature in MEMORY_FEATURES.items() if feature.is_query_independent)}
 )
-"""Features that follow from the columns alone: the same for all questions and at all times until a write."""
+"""Features of the columns alone, labels included."""
 
 
 def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
