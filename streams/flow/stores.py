@@ -6,7 +6,7 @@ valid for the life of the process: after the partition has left, every call rais
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -213,7 +213,7 @@ class ObservedTable(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStores:
-    """The stores of one partition, in the form of the agents' ports."""
+    """The stores of one partition, in the form of the agents' ports. Its fields have the names of those of `Stores`."""
 
     memories: MemoryWriter
     modes: ModeWriter
@@ -241,14 +241,7 @@ class Stores:
     def at(self, partition: int) -> PartitionStores:
         """Return the views of one partition."""
         return PartitionStores(
-            memories=at_partition(self.memories, partition),
-            modes=at_partition(self.modes, partition),
-            claims=at_partition(self.claims, partition),
-            intentions=at_partition(self.intentions, partition),
-            categories=at_partition(self.categories, partition),
-            interactions=at_partition(self.interactions, partition),
-            files=at_partition(self.files, partition),
-            words=at_partition(self.words, partition),
+            **{field.name: at_partition(getattr(self, field.name), partition) for field in fields(PartitionStores)}
         )
 
     def command_writes(self) -> list[Awaitable[object]]:
