@@ -1,4 +1,4 @@
-"""Write a memory to the lexical index and the table, in the order in which a crash between the two is recoverable."""
+"""Write a memory to the lexical index and the table, which the partition's database commits together."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
