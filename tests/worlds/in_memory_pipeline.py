@@ -134,7 +134,10 @@ class InMemoryPipeline(PipelineRequests):
         return copy
 
     def lose_files(self, *lost: Lost) -> None:
-        """Delete files of the stopped worker. Tables are restored from their changelogs."""
+        """Delete files of the stopped worker.
+
+        With `words` the tables, too, which share their databases: they are restored from their changelogs.
+        """
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
