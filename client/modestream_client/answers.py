@@ -1,4 +1,4 @@
-"""Replies in the form that calls return: answers, contexts, pages, and the merged answers of several users. Pure.
+"""Turn replies into the results of calls: answers, contexts, pages, merged answers of several users. Pure.
 
 Enters: replies, as described in docs/contract.md. Unknown fields are ignored. Ranks of several users are compared, not
 scores: a score is relative to one user's memories.
@@ -265,7 +265,7 @@ def partial_of(value: bytes | None) -> tuple[int, str] | None:
 
 
 class StreamedText:
-    """The text of an answer as its pieces come: after a lost one the others wait for the whole text."""
+    """The text of a streamed answer: after a lost piece, later ones wait for the whole text."""
 
     def __init__(self) -> None:
         self._next = 0

@@ -26,7 +26,7 @@ class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
 
 
 MemoryId = Annotated[str, Field(min_length=1)]
-"""The id of a memory, as replies have it."""
+"""The id of a memory, as in replies."""
 
 
 MAX_FILTER_VALUES = 1000
@@ -77,7 +77,7 @@ def _few(given: object) -> object:
 
 
 class Filters(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Memories that match all of these; for each filter any value, given as one or as a list.
+    """Memories that match all of these filters; each takes a value, or a list of which any value matches.
 
     `metadata` compares top-level values of a turn's metadata that are strings, numbers or booleans. A memory derived
     from several turns matches where each of them does.
@@ -118,7 +118,7 @@ MAX_LISTED_FILES, MAX_FILE_PARTS = 200, 200
 class ListFiles(_Arguments):
     """The arguments of `list_files`: turns with files that are read, newest first, `limit` of them after `skip`.
 
-    `status`: those with such a file. With `all_projects` those of all projects that the sender may read.
+    `status`: only turns with such a file. `all_projects`: turns of all projects that the sender may read.
     """
 
     status: ResourceStatus | None = None
@@ -129,7 +129,7 @@ class ListFiles(_Arguments):
 
 
 class GetFileParts(_Arguments):
-    """The arguments of `get_file_parts`: the text of a file of a turn, of one page or of `limit` parts after `skip`.
+    """The arguments of `get_file_parts`: the text of a turn's file, of one page, or of `limit` parts after `skip`.
 
     Without `uri` the turn's first file that is read. With `at` the parts begin with the one of this code point, or the
     next one.
@@ -354,7 +354,7 @@ class Forget(_Arguments):
     """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, the user, or filters.
 
     All but `user`, which covers all projects, are of the command's scope. `filters` may come with `since` and `until`.
-    `dry_run` tells what would be forgotten.
+    `dry_run` reports the memories that would be forgotten, and forgets none.
     """
 
     memory_id: MemoryId | None = None
@@ -435,7 +435,7 @@ MAX_EVALUATED_QUESTIONS = 1000
 class RunEvaluation(RunJob):
     """The arguments of `evaluate`: how much of the evidence of questions, made from the user's own log, is found.
 
-    `edits`, of the current pipelines, or an earlier `revision` are what they are compared with. `by_model` has a
+    The current pipelines are compared with `edits` of them, or with an earlier `revision`. `by_model` has a
     language model word the questions; by default one does that has the role `evaluate`. `budget_tokens` are those of a
     context.
     """

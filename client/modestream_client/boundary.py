@@ -66,4 +66,4 @@ class BoundaryFields(tuple[str, ...]):
 
 
 USER_BOUNDARY = BoundaryFields(["user_id"])
-"""The boundary of a deployment that declares none."""
+"""The default boundary: `user_id` alone."""

@@ -1,4 +1,4 @@
-"""Contexts and answers from memory, and what they were based on."""
+"""Contexts and answers from memory, and the memories they were based on."""
 
 from typing import Any, Literal, get_args
 
@@ -30,7 +30,7 @@ class ContextDiagnostics(BaseModel, frozen=True):
     """How a context was made.
 
     `kept_against_mode`: memories of a kind that the interaction mode drops, kept because they answer the request; the
-    best first. `taxonomy_version` is that of the interaction modes' tables.
+    best first. `taxonomy_version` is the version of the interaction modes' tables.
     """
 
     kept_against_mode: list[str] = Field(default_factory=list)
@@ -105,7 +105,7 @@ class TurnPlace(BaseModel, frozen=True):
 
 
 class ContextReference(BaseModel, frozen=True):
-    """A memory that a context had. `score` is None for one that is there whatever the question."""
+    """A memory in a context. `score` is None for a memory included regardless of the question."""
 
     memory_id: str
     version: int
@@ -117,7 +117,7 @@ class ContextReference(BaseModel, frozen=True):
 
 
 class ContextBasis(BaseModel, frozen=True, extra="allow"):
-    """What a context or an answer was based on; no text."""
+    """The memories that a context or an answer was based on, without text."""
 
     context_id: str
     scope: dict[str, str | list[str]]

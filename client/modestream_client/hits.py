@@ -78,7 +78,7 @@ class ShownMemory(BaseModel):
     text: str
     occurred_at: str
     accepted_at: str = ""
-    """The timestamp of its first record: since when it is known."""
+    """When it was first accepted: the timestamp of its first record."""
     evidence: tuple[Evidence, ...]
     version: int
 
@@ -88,7 +88,7 @@ class MemoryFields(ShownMemory):
 
     embedding_status: EmbeddingStatus
     edited_since: bool = Field(default=False, exclude_if=lambda edited: not edited)
-    """True if its text is a later one than that of the time asked for."""
+    """True if its text is later than the requested time."""
     private: bool = Field(default=False, exclude_if=lambda private: not private)
     metadata: dict[str, Any] = Field(default_factory=dict)
     """Metadata of the turn's latest record; empty for a memory that is not a turn."""

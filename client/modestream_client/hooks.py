@@ -136,7 +136,7 @@ async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
 
 
 async def flush(settings: HookSettings, boxes: Sequence[Outbox]) -> None:
-    """Send waiting turns until none is left."""
+    """Send all waiting turns."""
     if any(box.count() for box in boxes):
         async with _client(settings, settings.outbox):
             while any(box.count() for box in boxes):  # noqa: ASYNC110 - other processes send, too

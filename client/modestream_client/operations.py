@@ -65,7 +65,7 @@ class AnyResult(BaseModel, extra="allow"):
 
 
 class Body(NamedTuple):
-    """The body of an HTTP request in the OpenAPI document. Its description is by default that of the arguments."""
+    """The body of an HTTP request in the OpenAPI document; by default described as the arguments are."""
 
     component: str
     example: dict[str, Any]

@@ -3,10 +3,11 @@
     async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1", outbox="outbox") as memory:
         await memory.remember("The deploy target is fly.io now.")  # also while the service is away
 
-Guaranteed: a turn that `remember` has returned is eventually stored once, whatever is killed meanwhile, as long as a
-client or `modestream hook flush` opens the same folder later; the turns of one user are sent in the order in which they
-were added, by one process at a time. A turn that the service refuses stays in the outbox, marked, and blocks no other.
-Only the owner can read the files, one a user; sent turns are overwritten, by the close of the file at the latest.
+Guaranteed: a turn for which `remember` has returned is eventually stored once, whichever process is killed, as long as
+a client or `modestream hook flush` opens the same folder later; the turns of one user are sent in the order in which
+they were added, by one process at a time. A turn that the service refuses stays in the outbox, marked, and blocks no
+other. Only the owner can read the files, one a user; sent turns are overwritten, by the close of the file at the
+latest.
 """
 
 import asyncio
@@ -111,12 +112,12 @@ class Outbox:
             self._database.close()
 
     def add(self, turns: Iterable[Json], principal: str | None = None) -> list[int]:
-        """Add turns behind the others; return their numbers. Raises `MemoryOutboxFull`."""
+        """Append turns; return their numbers. Raises `MemoryOutboxFull`."""
         with self._transaction():
             return [self._insert(turn, principal) for turn in turns]
 
     def add_transcript(self, path: str, seen: Transcript, turns: Iterable[Json]) -> None:
-        """Add turns that a transcript has beyond those added before, and note what was seen of it."""
+        """Add the new turns of a transcript, and save the position up to which it was read."""
         with self._transaction():
             for turn in turns:
                 self._insert(turn, None)
@@ -205,7 +206,7 @@ class _Sender:
         """Why the last attempt failed, during the pause after it."""
 
     async def remember(self, turn: Json, principal: str | None, timeout: float) -> tuple[Reply, Written | None]:
-        """Add a turn; return the service's reply, or a reply that it waits."""
+        """Add a turn; return the service's reply, or a reply saying that the turn is queued."""
         try:
             [number] = await asyncio.to_thread(self.box.add, [turn], principal)
         except sqlite3.ProgrammingError as problem:
@@ -226,7 +227,7 @@ class _Sender:
             self._answers.pop(number, None)
 
     def wake(self) -> None:
-        """Send turns until none is left."""
+        """Send all turns that wait."""
         self._is_due = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
@@ -349,7 +350,7 @@ class OutboxTransport:
     async def remember(
         self, turn: Json, *, principal: str | None, timeout: float | None
     ) -> tuple[Reply, Written | None]:
-        """Store a turn on disk and send it; return the service's reply, or a reply that it waits."""
+        """Store a turn on disk and send it; return the service's reply, or one saying that it is queued."""
         self._check_open()
         turn = with_identity(turn, round(time.time() * 1000))
         sender = await self._sender(Outbox.path_of(self._folder, self._boundary.key(turn["scope"])))

@@ -18,7 +18,7 @@ Note = Annotated[str, Field(max_length=512)]
 
 
 class _Strict(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Edits are refused with the name of an unknown field: a misspelt one must not count as no change."""
+    """An edit with an unknown field is refused by name: a misspelt field must not pass as no change."""
 
 
 class ConfigureStep(_Strict):

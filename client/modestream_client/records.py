@@ -47,7 +47,7 @@ class Record:
     value: bytes | None
     headers: Headers = ()
     written_after_s: float | None = None
-    """A moment of the reader's steady clock after which it was written; None if unknown."""
+    """A time on the reader's monotonic clock after which it was written; None if unknown."""
 
     def header(self, name: str) -> bytes | None:
         """Return the first header of that name, a null value as empty; None without such a header."""

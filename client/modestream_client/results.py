@@ -13,7 +13,7 @@ class ModeFields(BaseModel, frozen=True):
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
     search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
-    `prompt_overrides` are texts that it adds to the prompts of steps. Types that a `decay` by type does not name have
+    `prompt_overrides`: texts added to the prompts of steps. Types that a `decay` by type does not name have
     `medium`. `created_at` is the time of the command that declared it first, ISO-8601; None for a mode that was never
     declared.
     """
@@ -53,8 +53,8 @@ class ShownMode(ModeFields, frozen=True):
     """A declared mode; with `is_default`, turns of this project without a mode get it.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
-    `former_embedder` is the one whose vectors are kept in addition to those of `embedder`, None without one.
-    `embedder_status` is that of the worker that answers.
+    `former_embedder`: the previous embedder, while its vectors are kept next to those of `embedder`; else None.
+    `embedder_status`: the embedder's status in the worker that answers.
     """
 
     is_default: bool = False
@@ -63,7 +63,7 @@ class ShownMode(ModeFields, frozen=True):
 
 
 class DefaultModes(BaseModel, frozen=True):
-    """The modes of turns that name none: of the user, and of the project, which comes first. None: `general`."""
+    """Default modes of the user and of the project, which takes precedence. None: `general`."""
 
     user_default: str | None = None
     project_default: str | None = None
@@ -72,7 +72,7 @@ class DefaultModes(BaseModel, frozen=True):
 class AvailableEmbedder(BaseModel, frozen=True):
     """An embedder that a mode may name: vectors of `dim` numbers, from texts of up to `max_tokens`.
 
-    `languages` is empty and `megabytes`, the size of its model, None if unknown.
+    `megabytes` is the size of its model. If unknown, `languages` is empty and `megabytes` None.
     """
 
     name: str
@@ -100,7 +100,7 @@ class DeletedMode(BaseModel, frozen=True):
 class SuggestedMode(BaseModel, frozen=True):
     """A group of `size` turns that fits no declared mode, with its distinctive words and example turns.
 
-    `in_mode` is the mode that its turns have by default, `nearest` the declared mode that is nearest in meaning.
+    `in_mode`: the present mode of its turns; `nearest`: the declared mode that is nearest in meaning.
     `memory_ids` are its turns, for `set_memory_mode`.
     """
 
@@ -148,7 +148,7 @@ class ShownCategory(BaseModel, frozen=True):
 
 
 class ShownCategories(BaseModel, frozen=True):
-    """The categories of a scope, and the number of items in none."""
+    """The categories of a scope, and the number of uncategorized items."""
 
     categories: tuple[ShownCategory, ...]
     uncategorised: int = 0
@@ -172,7 +172,7 @@ class SuggestedCategory(BaseModel, frozen=True):
 class CategoryChange(BaseModel, frozen=True):
     """A proposed change of categories: the sizes of those concerned before and after it, by their names.
 
-    `into` are the parts of a category that would be split.
+    `into`: the proposed parts of a category to split.
     """
 
     op: Literal["merge_categories", "split_category"]
@@ -182,7 +182,7 @@ class CategoryChange(BaseModel, frozen=True):
 
 
 class CategorySuggestions(BaseModel, frozen=True):
-    """Suggested categories of items in none, proposed changes of the others, and the number of items looked at."""
+    """Suggested categories for uncategorized items, proposed changes of existing ones, number of items examined."""
 
     suggestions: tuple[SuggestedCategory, ...] = ()
     diff: tuple[CategoryChange, ...] = ()
@@ -207,7 +207,7 @@ class IntentionItem(BaseModel, frozen=True):
 
 
 class UserIntention(BaseModel, frozen=True):
-    """What was set for the whole user, above all projects."""
+    """Entries set for the whole user, across all projects."""
 
     goals: tuple[IntentionItem, ...] = ()
     constraints: tuple[IntentionItem, ...] = ()
@@ -269,9 +269,9 @@ class MemoryMap(BaseModel, frozen=True):
 
 
 class ListedFile(BaseModel, frozen=True):
-    """A file of a turn: the turn, and what became of reading it.
+    """A file of a turn, with the turn and the result of reading it.
 
-    `name` is that of the file, `code` and `error` say why it failed, `parts` is the number of its document memories.
+    `name` is the file's name; `code` and `error` say why reading failed; `parts` counts its document memories.
     """
 
     memory_id: str
@@ -295,7 +295,7 @@ class ListedFile(BaseModel, frozen=True):
 
 
 class FileList(BaseModel, frozen=True):
-    """Files, those of the newest turns first. `total` counts the turns that match, `counts` all files by status."""
+    """Files, newest turns first. `total` counts the turns that match, `counts` all files by status."""
 
     files: tuple[ListedFile, ...]
     total: int
@@ -316,7 +316,7 @@ class FilePart(BaseModel, frozen=True):
 
 
 class FileParts(BaseModel, frozen=True):
-    """The text of a file, or of one of its pages: `parts` are those after the `first`, of `total`."""
+    """The text of a file, or of one of its pages: `parts` start after the `first` of `total`."""
 
     file: ListedFile
     parts: tuple[FilePart, ...]
@@ -327,7 +327,7 @@ class FileParts(BaseModel, frozen=True):
 class FinishedJob(BaseModel, frozen=True):
     """A finished job: memories re-embedded, skipped, and failed.
 
-    `stale_cleared` of the processed had a vector of another space or none; `orphans` are vectors that were removed.
+    `stale_cleared`: processed memories whose vector was missing or of another space; `orphans`: vectors removed.
     """
 
     job_id: str
@@ -395,7 +395,7 @@ class Forgotten(BaseModel, frozen=True, extra="allow"):
 
 
 class Consolidation(BaseModel, frozen=True):
-    """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`.
+    """A consolidation: ids of created and superseded memories, counts by mode, each change in `diff`.
 
     `refreshed` counts the turns that were understood again; None where the pipelines have no such step.
     """

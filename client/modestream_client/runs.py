@@ -40,7 +40,7 @@ class RunStep(BaseModel, frozen=True):
 class RunModelCall(BaseModel, frozen=True):
     """A question to a language model. `failure` is `timeout`, `unavailable` or `unanswerable`; None if it answered.
 
-    `cost_usd` is None where the price is not known.
+    `cost_usd` is None if the price is unknown.
     """
 
     step: str

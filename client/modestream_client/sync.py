@@ -117,7 +117,7 @@ def without_await(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -
 
 
 def iterated(call: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    """Return the method that iterates over the items of an asynchronous one, each as it comes."""
+    """Return a blocking iterator method for an asynchronous one; it yields each item as it comes."""
 
     async def following(items: AsyncIterator[T]) -> T:
         return await anext(items)

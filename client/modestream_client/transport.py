@@ -1,4 +1,4 @@
-"""Transports to the service: records of the wire contract in, replies out. `MemoryCalls` builds on them."""
+"""Transports to the service: records of the wire contract in, replies out; the base of `MemoryCalls`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
@@ -25,8 +25,8 @@ OnPartial = Callable[[int, str], None]
 class Transport(Protocol):
     """One connection to the service, of one event loop. Every method raises a `MemoryClientError`.
 
-    Topics have no prefix, such as `commands`; records have a `schema` and a `scope`. A `principal` of None, and a
-    `timeout` (in seconds) of None, are those of the connection.
+    Topics have no prefix, such as `commands`; records have a `schema` and a `scope`. None as `principal` or `timeout`
+    (in seconds) means the connection's.
     """
 
     async def open(self) -> None:
@@ -57,6 +57,6 @@ class Transport(Protocol):
     ) -> tuple[Reply, Written | None]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
 
-        The place is None where the transport does not know it. `on_partial` asks for partial replies, and gets them.
+        The position is None if the transport does not know it. `on_partial` requests partial replies and receives them.
         """
         ...

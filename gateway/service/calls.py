@@ -133,7 +133,7 @@ class Backend(Protocol):
     async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:
         """Send a record with a `scope` to `topic` (without its prefix) and wait for its reply.
 
-        `on_partial` asks for partial replies, and gets them.
+        `on_partial` requests partial replies and receives them.
         """
         ...
 

@@ -52,7 +52,7 @@ CueGroups = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class CueTable:
-    """Groups by number; phrases by their first one or two words, stems by two characters; pieces of unspaced text."""
+    """Cues by lookup key: phrases by their first one or two words, stems by their beginning, unspaced pieces."""
 
     groups: tuple[str, ...]
     phrases: dict[str, tuple[CueGroups, ...]]

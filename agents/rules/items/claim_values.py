@@ -153,7 +153,7 @@ def _is_capitalised(words: Words, at: int) -> bool:
 
 
 def _ends(words: Words, at: int) -> bool:
-    """True if the value ends here: at the end, before a word of now, or before a clause that does not restrict it."""
+    """True if the value ends here: before the end, a phrase such as "these days", or a non-restrictive clause."""
     at = _skip(words, at, NOW_WORDS)
     rest = " ".join(words.folded[at:])
     if not rest or rest in _PHRASES_OF_NOW or rest == "!":

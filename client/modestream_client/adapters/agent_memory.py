@@ -125,5 +125,5 @@ async def unless_away(name: str, answer: Awaitable[T]) -> T | None:
 
 
 def turn_id_of(*parts: str | int | None) -> str:
-    """Return an id that is the same for the same parts."""
+    """Return a deterministic id of these parts."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

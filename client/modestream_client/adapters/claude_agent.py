@@ -51,7 +51,7 @@ class ModestreamHooks:
         )
 
     async def on_prompt(self, event: Any, tool_use_id: str | None, context: Any) -> Any:  # noqa: ARG002
-        """Add memories about the first prompt of a session; for the others there is the tool."""
+        """Add memories about the first prompt of a session; later prompts can use the tool."""
         if event["session_id"] in self._begun:
             return {}
         self._begun.add(event["session_id"])

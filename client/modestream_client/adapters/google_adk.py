@@ -29,7 +29,7 @@ class ModestreamMemoryService(BaseMemoryService):
         self._top_k = top_k
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store the events of a session that have a text, in order, up to one that can't be stored."""
+        """Store the session's events that have text, in order; stop at the first that can't be stored."""
         memory = AgentMemory(self._memory, user_id=session.user_id, project_id=session.app_name)
         for event in session.events:
             parts = event.content.parts if event.content else None

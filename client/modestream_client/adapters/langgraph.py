@@ -184,7 +184,7 @@ def namespace_of(project_id: str) -> tuple[str, ...] | None:
 
 
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """True if every field is equal, or compares as its operators say. Raises ValueError for an unknown operator."""
+    """True if every field equals its value or satisfies its operators. Raises ValueError for an unknown operator."""
     return all(_compares(value.get(name), condition) for name, condition in (wanted or {}).items())
 
 

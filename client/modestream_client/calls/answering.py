@@ -28,8 +28,8 @@ class AnswerOptions(TypedDict, total=False):
     `conversation_id` (`"default"`): its last turns are in the context, and with `store` (True) question and answer
     become turns of it. `profile`: one of the language models. `response_format`: a JSON Schema that the answer
     satisfies, `{"type": "json_schema", "json_schema": {"name", "schema"}}`. `stop`: up to four texts that end the
-    answer. `max_tokens`, `temperature`: by default those of the profile. `timeout` is 60 s unless it is given. All
-    others are those of `assemble`.
+    answer. `max_tokens` and `temperature` default to the profile's values, `timeout` to 60 s. All other arguments are
+    as in `assemble`.
     """
 
     conversation_id: str | None
@@ -69,7 +69,7 @@ async def in_pieces(
 ) -> AsyncGenerator[str | AnswerT, None]:
     """Yield the pieces of an answer's text as they come, and then the answer, or raise the errors of `ask`.
 
-    Joined, the pieces are the text: missing parts come before the answer.
+    Joined, the pieces are the text: lost pieces are sent again before the answer.
     """
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     text = StreamedText()

@@ -112,7 +112,7 @@ class ManagementCalls(Session):
     async def set_default_mode(
         self, name: str | None, *, for_project: bool = False, **options: Unpack[CallOptions]
     ) -> DefaultModes:
-        """Set the mode of turns that name none, for the user or for this project alone; None clears it.
+        """Set the mode of turns sent without one, for the user or for this project alone; None clears it.
 
         >>> _ = await memory.declare_mode("journal", "general")
         >>> (await memory.set_default_mode("journal")).user_default
@@ -241,7 +241,7 @@ class ManagementCalls(Session):
     ) -> FinishedRefresh:
         """Repeat the understanding of turns done by rules, or by an earlier profile or prompt.
 
-        With `before_revision` those of earlier revisions, too. Until `remaining` is 0, the next call continues.
+        With `before_revision`, turns understood by earlier revisions too. Repeat the call until `remaining` is 0.
 
         >>> _ = await memory.remember("The kettle is blue.")
         >>> (await memory.refresh()).remaining
@@ -277,7 +277,7 @@ class ManagementCalls(Session):
     ) -> RunList:
         """Return the newest recorded runs of this user, in all projects that the caller may read.
 
-        A service records failed runs, and a configured share of the others.
+        The service records all failed runs, and a configured share of the successful ones.
 
         >>> (await memory.list_runs(failed=True)).runs
         ()
@@ -295,7 +295,7 @@ class ManagementCalls(Session):
         run_id
             One run.
         limit
-            At most so many, up to 200; default: 50.
+            Maximum number, up to 200; default: 50.
         """
         arguments = {
             "pipeline": pipeline,

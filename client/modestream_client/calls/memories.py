@@ -47,7 +47,7 @@ class _Changed(BaseModel):
 class WritingCalls(Session):
     """Calls that write turns, and read and change single memories.
 
-    Another user's id is answered as an unknown one.
+    Another user's id gets the same reply as an unknown id.
     """
 
     async def remember(

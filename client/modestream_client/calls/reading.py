@@ -145,8 +145,8 @@ class ReadingCalls(Session):
             Memories that match all of `conversation_id`, `speaker`, `role` and `metadata`, a mapping of names to
             values; any value of a list, as in `{"speaker": ["Ana", "Ben"], "metadata": {"source": "mail"}}`.
         as_of
-            A time: what was known then. Memories accepted later are left out, and what superseded others later does
-            not yet. A text edited since is today's, and its hit has `edited_since`.
+            A time: search the memories known then. Memories accepted later are left out, and later supersessions do not
+            count. A text edited since is today's, and its hit has `edited_since`.
         read_after
             `OWN_WRITES`: the answer includes the earlier writes of this client for the user. The `read_after` of
             any client's write for the user (or the offset alone): that turn and all before it. None: no wait. If the
@@ -254,7 +254,7 @@ class ReadingCalls(Session):
         interaction_mode
             The purpose of the query; by default it is classified from the query and the last turns.
         intent
-            The intent of the query, such as `debug`; decides the interaction mode unless that is given.
+            The intent of the query, such as `debug`; decides the interaction mode unless you pass one.
         system_prompt
             The system message, verbatim; default: a short one of the service.
         examples
@@ -308,7 +308,7 @@ class ReadingCalls(Session):
     ) -> Page[ListedMemory]:
         """Return one page of memories; `cursor` is the `next` of the page before, with the same options.
 
-        Everything that was there when paging began is shown exactly once, whatever is written meanwhile.
+        Each memory present when paging began is listed exactly once, regardless of later writes.
 
         >>> for text in ("one", "two", "three"):
         ...     _ = await memory.remember(text)

@@ -90,7 +90,7 @@ class Session:
         timeout: float | None = None,
         deadline: bool = True,
     ) -> tuple[Reply, Written | None]:
-        """Send any record with a `scope` and wait for its reply; return the reply and the record's place, if known.
+        """Send any record with a `scope`; return its reply and the record's position in Kafka, if known.
 
         `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout; a
         turn is still stored, without a reply.

@@ -101,7 +101,7 @@ class HttpTransport:
         self._last_turn: dict[str, Written] = {}
 
     async def open(self) -> None:
-        """Check that there is a gateway, and that it knows the key.
+        """Check that the gateway answers and accepts the key.
 
         Raises `MemoryUnreachable`, or `MemoryServiceError` with code `unauthenticated`.
         """
@@ -123,7 +123,7 @@ class HttpTransport:
             await client.aclose()
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> str | None:
-        """Return the place to read after; for `OWN_WRITES` that of the last turn written here."""
+        """Return the position to read after; for `OWN_WRITES`, the position of the last turn written here."""
         if read_after == OWN_WRITES:
             place = self._last_turn.get(user_id)
             return place and place.read_after
@@ -203,7 +203,7 @@ class HttpTransport:
         fields: Mapping[str, str],
         limit: float,
     ) -> tuple[Reply, Written]:
-        """Send a file with the fields of its turn, and wait until both are stored. Raises what `request` does."""
+        """Send a file with the fields of its turn, and wait until both are stored. Raises the errors of `request`."""
         url = f"{self._url}{_files_of(user_id)}"
         sent: Any = {"files": {"file": (name, content, media_type)}, "data": dict(fields)}
         headers = self._every_header({"Prefer": f"wait={min(max(limit, MIN_WAIT_S), MAX_WAIT_S):g}"})
@@ -214,7 +214,7 @@ class HttpTransport:
         return reply, place
 
     async def download(self, user_id: str, sha256: str) -> bytes:
-        """Return the bytes of a file. Raises what `request` does."""
+        """Return the bytes of a file. Raises the errors of `request`."""
         answer = await self._send(Route("GET", f"{_files_of(user_id)}/{encode_segment(sha256)}"), {})
         if not answer.is_success:
             raise failure_of(answer.status_code, answer.content, {})
@@ -309,16 +309,16 @@ async def _limited(limit: float) -> AsyncIterator[None]:
 class HttpMemoryClient(MemoryCalls):
     """Calls of the memory service through its gateway, used as `async with HttpMemoryClient(…) as memory`.
 
-    Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
-    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; a command without
-    a route (`rename_category`, and unknown ones) is a ValueError. A context ends with the question.
+    Differences from `MemoryClient`: the key decides the caller's permissions, so passing `principal` is a ValueError;
+    an error of the gateway can also have the codes `unauthenticated` and `too_many_requests`; a command without a route
+    (`rename_category`, and unknown ones) is a ValueError. A context ends with the question.
 
     Parameters
     ----------
     url
         The gateway's address, such as `http://127.0.0.1:8080`.
     key
-        The key, `ms_…`; a gateway that listens on loopback alone may need none.
+        The key, `ms_…`; a gateway that listens on loopback only may not need one.
     user_id, project_id, scope, boundary
         As in `MemoryClient`.
     timeout
@@ -405,7 +405,7 @@ class HttpMemoryClient(MemoryCalls):
         project_id: str | None = None,
         timeout: float | None = None,
     ) -> Uploaded:
-        """Remember a file: it becomes a turn, and what it says is found once the service has read it.
+        """Remember a file: it becomes a turn, and its text is found once the service has read it.
 
         >>> made = await memory.upload("report.pdf", conversation_id="c1")
         >>> made.resource["status"]
@@ -416,9 +416,9 @@ class HttpMemoryClient(MemoryCalls):
         file
             The path of the file, or its bytes.
         name
-            The file's name; default: that of the path, else `file`.
+            The file's name; default: the name in the path, else `file`.
         media_type
-            What it is; default: by its name.
+            The media type; default: derived from the name.
         content
             The text of the turn; default: the file's name.
         conversation_id, occurred_at, mode, metadata

@@ -1,4 +1,4 @@
-"""Records as requests to the gateway, and its answers as replies. Pure, except for sending its given requests.
+"""Turn records into HTTP requests, and responses into replies. Pure, except for sending the given requests.
 
 Enters: a record with `schema` and `scope`. Leaves: method, path, query and body; fields that are None are left out,
 which means the same to the gateway as on the wire. Problem details become the errors of the client.
@@ -81,7 +81,7 @@ def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) 
 
 
 def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
-    """Return a function that performs a record needing several requests; None for one that needs one.
+    """Return a function that performs a record by several requests; None if one request is enough.
 
     `set_memory_mode` and `set_memory_visibility` of several memories. Not atomic: after an error some are done, and
     repeating the command does the rest.

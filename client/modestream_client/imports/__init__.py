@@ -1,4 +1,4 @@
-"""Chats from elsewhere as turns: readers of exports, and how what they read is published.
+"""Import chats from elsewhere as turns: readers of exports, and publishing.
 
     with open("conversations.json", "rb") as file:
         for entry in read_export(file, "chatgpt"):

@@ -135,7 +135,7 @@ def _chatgpt_message(talk: Json, talk_id: str, node_id: str, node: Json) -> Foun
 
 
 def _chatgpt_content(content: Json) -> tuple[str, list[Json]]:
-    """Return the text of a content and its other parts."""
+    """Split a content into its text and its other parts."""
     words = [content[name] for name in ("text", "result", "title") if isinstance(content.get(name), str)]
     resources: list[Json] = []
     for part in content.get("parts") or ():
@@ -285,7 +285,7 @@ CODEX_PUT_IN = re.compile(
 
 
 def read_codex(source: IO[bytes]) -> Iterator[Found]:
-    """Read a rollout of Codex, a file of JSON lines, of which only items are messages: events repeat them."""
+    """Read a rollout of Codex (JSON lines). Only its items are messages; its events repeat them."""
     session: str | None = None
     started: object = None
     project: str | None = None

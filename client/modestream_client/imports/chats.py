@@ -31,7 +31,7 @@ from modestream_client.imports.sources import Archive, Source, TooLarge, json_va
 CHANNEL_LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 
 SLACK_SPOKEN = frozenset({None, "bot_message", "file_share", "thread_broadcast", "me_message", "file_comment"})
-"""Subtypes of messages of people and bots in Slack; the others are notices."""
+"""Slack's subtypes of messages by people and bots; all others are notices."""
 
 MARKUP = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 
@@ -386,7 +386,7 @@ def _telegram_message(place: str, told: Json, chat: Json, me: object, zone: tzin
 
 
 def _telegram_text(text: Any) -> str:
-    """Return a text, given as one, or as a list of texts and formatted parts."""
+    """Return the text of a string, or of a list of strings and formatted parts."""
     if isinstance(text, str):
         return text
     if not isinstance(text, list):

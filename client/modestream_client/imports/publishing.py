@@ -173,12 +173,12 @@ async def read_beside(entries: Iterator[Entry]) -> AsyncIterator[Entry]:
 
 
 class ModesFor:
-    """Chooses the mode of parts of an export: `project:Foo=work`, `conversation:Old plans=journal`."""
+    """Chooses the mode for parts of an export: `project:Foo=work`, `conversation:Old plans=journal`."""
 
     KINDS = ("project", "conversation")
 
     def __init__(self, rules: Iterable[str] = (), mode: str | None = None) -> None:
-        """`mode` is that of all other messages. Raises ValueError for a malformed rule."""
+        """`mode` applies to all other messages. Raises ValueError for a malformed rule."""
         self._mode = mode
         self._modes: dict[tuple[str, str], str] = {}
         for rule in rules:

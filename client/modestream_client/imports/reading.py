@@ -1,4 +1,4 @@
-"""Shared parts of the readers of exports: entries, turns, resources, times.
+"""What readers of exports share: entries, turns, resources, times.
 
 A reader is a generator over one open file: it yields `Message`, `Problem` and `NOT_A_MESSAGE` in the export's order,
 and keeps at most one conversation, line or mail of the file. Guaranteed by `checked`: a file of another format yields
@@ -37,7 +37,7 @@ MAX_SHOWN_CHARS = 200
 
 
 class NotOfFormat(ValueError):
-    """The file is not an export of this format; the message says what was expected."""
+    """The file is not an export of this format; the message names the expected content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ NOT_A_MESSAGE = _NotAMessage()
 
 @dataclass(frozen=True, slots=True)
 class MoreProblems:
-    """Further broken messages, of which only the number is kept."""
+    """Number of further broken messages."""
 
     count: int
 
@@ -292,13 +292,13 @@ def clean(text: str) -> str:
 
 
 def short(name: str) -> str:
-    """Return an id of the export; a digest of one that is too long."""
+    """Return an id from the export, or its digest if it is too long."""
     cleaned = clean(name)
     return cleaned if 0 < len(cleaned) <= MAX_ID_CHARS else digest(name)
 
 
 def digest(*parts: object) -> str:
-    """Return a short id made of these parts."""
+    """Return a short id derived from these parts."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True, default=str).encode()).hexdigest()[:32]
 
 

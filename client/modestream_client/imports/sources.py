@@ -24,7 +24,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
 
 PARSED_BYTES = 4 * 1024 * 1024
-"""Bytes given to the parser at once: with each piece it scans the received part of a long string again."""
+"""Bytes per call of the parser, which rescans the received part of a long string on each call."""
 
 MAX_UNPACKED_BYTES = 8 * 1024**3
 """Maximum bytes read of a zip's members together."""

@@ -17,7 +17,7 @@ MOMENT = timedelta(seconds=1)
 
 
 class _Lines:
-    """The lines of a file from its position, and the first line before them, if it is given."""
+    """The lines of a file from a position, after its first line if requested."""
 
     def __init__(self, file: IO[bytes], first: bytes) -> None:
         self._file, self._first = file, first
@@ -35,8 +35,8 @@ class _Lines:
 def read_on(path: Path, before: Transcript) -> tuple[Transcript, list[Json]]:
     """Return the transcript's new state, and its messages beyond `before` as turns without scope.
 
-    Ids and times are those of an import of the whole file. A file that was written again is read from its beginning:
-    the ids tell which messages are known. Raises OSError.
+    Ids and times are the same as in an import of the whole file. A rewritten file is read from its beginning: known
+    messages are recognised by their ids. Raises OSError.
     """
     turns: list[Json] = []
     moment: datetime | None = None

@@ -59,7 +59,7 @@ class KafkaTransport:
         security: KafkaSecurity | None = None,
         boundary: BoundaryFields = USER_BOUNDARY,
     ) -> None:
-        """`boundary` are the boundary fields of the service's scopes, of which keys are made."""
+        """`boundary`: the boundary fields of the service's scopes, which form the keys of records."""
         self._boundary = boundary
         self._bootstrap = bootstrap.replace("kafka://", "")
         self._prefix = topic_prefix
@@ -88,7 +88,7 @@ class KafkaTransport:
         await self._exit.aclose()
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
-        """Return the offset to read after in the user's partition; for `OWN_WRITES` that of the last turn sent here.
+        """Return the offset to read after in the user's partition; for `OWN_WRITES`, the last turn sent here.
 
         Raises `MemoryServiceError` with code `invalid_value` for the partition of other users.
         """
@@ -128,7 +128,7 @@ class KafkaTransport:
     ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
 
-        `on_partial` asks for partial replies, and gets them.
+        `on_partial` requests partial replies and receives them.
         """
         connection, limit = self._connected(), self._limit(timeout)
         with self._replies.expect(on_partial) as pending:
@@ -217,9 +217,9 @@ class MemoryClient(MemoryCalls):
     bootstrap
         Kafka's address, such as `127.0.0.1:9092` or `kafka://127.0.0.1:9092`; several are separated by commas.
     user_id
-        The user of calls that name none.
+        The default user of calls.
     project_id
-        The project of calls that name none.
+        The default project of calls.
     topic_prefix
         The prefix of the service's topic names. A deployment that replaces it has another one.
     timeout

@@ -37,14 +37,14 @@ def _steady_ms() -> float:
 
 
 MAX_DISAGREEING = 3
-"""Own replies in a row from long before Kafka's supposed time that prove that Kafka's clock was set back."""
+"""Consecutive own replies dated long before Kafka's estimated time that prove that its clock was set back."""
 
 
 class KafkaClock:
     """The time of day for records and deadlines: the own clock's, unless it is far from Kafka's.
 
     Kafka refuses records from more than an hour ahead, and makes a wrong deadline useless. Kafka's time comes from the
-    replies read so far. It is at least as late as when a reply was written: one of a backlog may be old.
+    replies read so far. It is never earlier than the time a reply was written: a reply from a backlog may be old.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class KafkaClock:
         self._disagreeing: list[float] = []
 
     def note(self, written_ms: int, *, is_awaited: bool = True) -> None:
-        """Take the broker's timestamp of a record that has just been read; `is_awaited`: an own request's."""
+        """Take the broker's timestamp of a record just read; `is_awaited`: it replies to an own request."""
         began_ms = written_ms - self._steady_ms()
         if self._began_ms is None or began_ms >= self._began_ms - MAX_DIFFERENCE_MS:
             self._began_ms = began_ms if self._began_ms is None else max(self._began_ms, began_ms)
@@ -222,7 +222,7 @@ class Connection:
 async def open_connection(
     bootstrap: str, security: KafkaSecurity | None, reply_topic: str, on_record: OnRecord, timeout_s: float
 ) -> AsyncIterator[Connection]:
-    """Connect, and read replies from before the block starts. No step takes longer than `timeout_s` seconds.
+    """Connect; replies are read from before the block starts. No step takes longer than `timeout_s` seconds.
 
     Raises `MemoryUnreachable` without a broker or reply topic.
     """

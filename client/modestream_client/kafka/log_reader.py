@@ -30,7 +30,7 @@ TopicAndPartition = tuple[str, int]
 
 
 def log_consumer(connection: Mapping[str, Any], **options: Any) -> OwnConsumer:
-    """Return a consumer, not yet started. `options` are aiokafka's arguments, `connection` those of its address.
+    """Return a consumer, not yet started. `options`: aiokafka's arguments; `connection`: its address and security.
 
     By default it has no group, and begins at the oldest record where an offset does not exist.
     """
@@ -74,7 +74,7 @@ class LogReader:
     ) -> tuple[list[Record], int]:
         """Return at most `most` records from an offset on, and the offset to read next.
 
-        An offset removed by retention becomes that of the first remaining record.
+        If retention has removed the offset, reading starts at the first remaining record.
         """
         source = TopicPartition(*partition)
         async with self._reading:
@@ -103,7 +103,7 @@ class LogReader:
             yield records
 
     async def read_through(self, partition: TopicAndPartition, take: Callable[[Record], object]) -> None:
-        """Call `take` with all present records of a partition, and keep none of them."""
+        """Call `take` with all present records of a partition, without holding them in memory."""
         async for records in self.read_to_end(partition):
             for record in records:
                 take(record)
@@ -153,7 +153,7 @@ class LogReader:
 async def open_log_reader(
     connection: Mapping[str, Any], partitions: Collection[TopicAndPartition] = (), **options: Any
 ) -> AsyncIterator[LogReader]:
-    """Connect; the arguments are those of `log_consumer`. Raises KafkaError or OSError."""
+    """Connect; arguments as for `log_consumer`. Raises KafkaError or OSError."""
     consumer = log_consumer(connection, **options)
     try:
         await consumer.start()

@@ -52,7 +52,7 @@ def write_if_open(write: Write) -> Write:
 
 
 async def fetch_until_closed(fetcher: Any, fetch: Callable[[], Awaitable[None]], first: Awaitable[None]) -> None:
-    """Wait for the `first` run of a fetcher's task; run `fetch` after each one that an error has ended.
+    """Wait for the `first` run of a fetcher's task; run `fetch` again after each run that ends with an error.
 
     An unexpected error ends that task, and aiokafka only logs it: each later poll of its consumer returns nothing, as
     if nothing were left. The next run begins where the consumer is: it skips and repeats nothing.
@@ -183,7 +183,7 @@ class RenewedProducer:
         self._stopping: set[asyncio.Task[None]] = set()
 
     async def send(self, hand_over: HandOver) -> RecordMetadata:
-        """Write a record, once more if it was refused as out of order. Raises KafkaError.
+        """Write a record; retry once if it was refused as out of order. Raises KafkaError.
 
         Cancellation does not take it back.
         """

@@ -14,7 +14,7 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 class KafkaSecurity(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """TLS and SASL of a connection to Kafka, the same names as `MODESTREAM_KAFKA_SECURITY`.
 
-    `SSL` and `SASL_SSL` encrypt, and verify the broker by `ca_file`, a file of certificates, or by those of the system.
+    `SSL` and `SASL_SSL` encrypt, and verify the broker by `ca_file`, a file of certificates, or by the system's.
     `SASL_…` log in with `mechanism`, `username` and either `password` or `password_env`, the name of the environment
     variable that holds it. `cert_file` and `key_file` are the client's own certificate, for brokers that ask for one.
 
