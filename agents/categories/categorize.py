@@ -33,7 +33,7 @@ from schemas.state.categories import Category
 from schemas.state.memories import CategoryAssignment
 
 MAX_ASSIGNED_ITEMS = 20_000
-"""Items that one declaration reassigns, some 3 MB in memory; the next consolidation has the others."""
+"""Maximum items that one declaration reassigns (about 3 MB of memory); the next consolidation does the rest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -144,7 +144,7 @@ class Categorize:
         return CommandResult(build_category_view(category, len(ids)) | texts)
 
     def _refiled(self, command: Command, category: Category, names: tuple[str, ...]) -> CommandResult:
-        """Return the category, and the change that files the items under these names anew.
+        """Return the category, and the change that reassigns the items with these names.
 
         Also for a category without members: superseded items have categories, and are no members.
         """

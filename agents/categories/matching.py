@@ -75,7 +75,7 @@ class CategoryMembers:
         return dict(names_by_item)
 
     def uncategorised(self, scope: Mapping[str, str], names: Sequence[str]) -> int:
-        """Count the items of a scope that are in none of these categories."""
+        """Count the items of a scope that are in no category of these."""
         count = 0
         for index in self._indexes(scope):
             categorised = np.zeros(len(index.items), np.bool_)

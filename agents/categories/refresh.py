@@ -75,7 +75,7 @@ REFRESH_STEP, REFRESH_ROLE = "categorize.summary", "consolidate"
 """Names by which a deployment selects the language model profile."""
 
 MAX_PROMPT_MEMBERS = 24
-"""Members in the prompt, the most typical ones: some 1,000 tokens."""
+"""Maximum members in the prompt, most typical first: about 1,000 tokens."""
 
 WrittenSummary = tuple[str | None, str | None]
 """A summary, and the profile of the model that wrote it."""

@@ -28,7 +28,7 @@ from schemas.scopes import ScopeFields
 from schemas.state.memories import Memory
 
 MAX_READ_ITEMS = 4000
-"""Items of a mode that are read: some 20 ms for each 200 of them."""
+"""Maximum items read of a mode: 200 take about 20 ms."""
 
 PAGE_SIZE = 200
 """Vectors that are read at once: with token vectors some megabytes."""
@@ -89,7 +89,7 @@ class SuggestCategories:
         return CommandResult({"suggestions": suggestions, "diff": diff, "looked_at": looked_at})
 
     async def _vectors(self, scope: ScopeFields, mode: str, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of those items that have one; none while the mode's model is not loaded."""
+        """Return the vectors of the items that have one; empty while the mode's model is not loaded."""
         try:
             declared = self.spaces.mode(self.members.boundary_of(scope), mode, scope)
             space = self.spaces.resolve(declared)[1]

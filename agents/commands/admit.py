@@ -18,7 +18,7 @@ class Admit:
     """Requests in, permitted and narrowed requests out."""
 
     def __init__(self, authorizer: Authorizer | None = None, limits: RequestLimits | None = None) -> None:
-        """Without an `authorizer` every request is permitted, but those of operators."""
+        """Without an `authorizer`, all requests are permitted except operators' commands."""
         self._authorizer = authorizer
         self._limits = limits or RequestLimits()
 
@@ -61,7 +61,7 @@ class Admit:
 
 
 MAX_SHOWN_COMMAND_CHARS = 80
-"""Characters of an unknown name that its error repeats."""
+"""Maximum characters of an unknown name to repeat in its error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -74,7 +74,7 @@ class DispatchCommands:
     handlers: Mapping[str, CommandHandler]
 
     async def handle(self, command: Command, offset: int) -> CommandResult:
-        """Run the handler. Raises Rejected `unknown_command`, or what the handler raises."""
+        """Run the handler. Raises Rejected `unknown_command`, or the handler's error."""
         handler = self.handlers.get(command.command)
         if handler is None:
             names = ", ".join(sorted(self.handlers))

@@ -232,7 +232,7 @@ class EditPipelines:
         return await self._make(command, offset, wanted.expected_revision, change, about)
 
     async def rollback_pipeline(self, command: Command, offset: int) -> CommandResult:
-        """Make an earlier revision count again, as a new one: what was in between stays in the list."""
+        """Restore an earlier revision as a new one; the revisions in between stay in the list."""
         wanted = parse_arguments(RollbackPipeline, command)
         restored = self._find(wanted.revision)
         about = {"note": wanted.note, "restores": restored.number}

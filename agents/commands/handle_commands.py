@@ -285,7 +285,7 @@ def _require_grant_of(mode: Mode, command: Command) -> None:
 
 
 def _no_memory(argument: str) -> Rejected:
-    """Return the error for an id that is unknown or of another scope: nothing tells which."""
+    """Return the error for an id that is unknown or of another scope; it does not reveal which."""
     return Rejected("not_found", "this scope has no memory of that id", f"arguments.{argument}")
 
 

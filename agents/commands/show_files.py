@@ -85,7 +85,7 @@ class ShowFiles:
         return CommandResult(result.model_dump())
 
     async def get_file(self, command: Command, _offset: int) -> CommandResult:
-        """Return what is known of a file that a memory of the user has, in a project that the sender may read."""
+        """Return the record of a file that belongs to a memory of the user in a project the sender may read."""
         sha256, permitted = parse_arguments(GetFile, command).sha256, command.permitted_projects
         for memory_id in self.files.holders(command.scope.boundary, sha256).memories:
             memory = self.memories.get(memory_id)

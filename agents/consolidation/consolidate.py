@@ -223,7 +223,7 @@ class ClusterLimits:
         return cluster_turns(sources, vectors, stop, self.min_turns, tightness)
 
     def digest(self, sources: Sequence[Source], space: str) -> str:
-        """Return what tells whether these turns were clustered before, within the same limits."""
+        """Return a digest of these turns and limits: equal digests mean that they were clustered before."""
         return digest_sources(sources, space if self == ClusterLimits() else f"{space} {self}")
 
 
@@ -275,7 +275,7 @@ class Consolidate:
         return list_distillable_turns(self._words.memory_columns(run.trigger.scope.boundary), run.scope, mode)
 
     def read_turns(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
-        """Return those of these turns that take part in the run."""
+        """Return the turns that take part in the run."""
         sources, waiting = [], 0
         for memory_id in ids:
             memory = self._memories.get(memory_id)

@@ -119,7 +119,7 @@ class Answer:
         return Exchange(scope, request.conversation_id, digest_of(record), asked_at)
 
     def before(self, exchange: Exchange) -> StoredAnswer | None:
-        """Return the answer that is stored already; None where there is none, or not all of it."""
+        """Return the stored answer; None if it is missing or incomplete."""
         first = self.memories.get(exchange.memory_id("assistant"))
         if first is None:
             return None
@@ -208,7 +208,7 @@ def answer_turns(
 
 
 def digest_of(record: Record) -> str:
-    """Return what stands for a request: its key, value, headers and timestamp, wherever it lies."""
+    """Return the identity of a request: its key, value, headers and timestamp, without its position."""
     digest = hashlib.sha256(str(record.timestamp_ms).encode())
     named: Sequence[bytes | None] = [part for name, value in record.headers for part in (name.encode(), value)]
     for part in (record.key, record.value, *named):

@@ -73,7 +73,7 @@ MAX_JUDGED_TURNS = 12
 """Maximum turns given to the classifier: enough for the user's last three, unless many tool turns lie between them."""
 
 MAX_NAMED_PINS = 10
-"""Unknown pins that a warning names."""
+"""Maximum unknown pins named in a warning."""
 
 MAX_PIN_CHARS = 80
 """Characters of a pin in a warning; an id has 36."""
@@ -83,7 +83,7 @@ MAX_WHOLE_FIRST = 3
 a list, or the reason that follows. Of more, the room for other evidence suffers."""
 
 INTENTION_BUDGET_DIVISOR = 8
-"""What was set for the whole user takes at most this part of a budget."""
+"""Maximum share of a budget for entries set for the whole user."""
 
 MIN_HITS = 20
 """Requested hits, however small the budget: the sections choose among them too."""
@@ -109,7 +109,7 @@ class ShownReference(NamedTuple):
 
 
 class AssembledContext(AssembleResult):
-    """A context, and what else a log says of it; a reply has the former alone."""
+    """A context, and the data that only the log keeps of it; a reply has the context alone."""
 
     shown: tuple[ShownReference, ...] = Field(default=(), exclude=True)
     modes: tuple[str, ...] = Field(default=(), exclude=True)
@@ -119,7 +119,7 @@ class AssembledContext(AssembleResult):
 class Assemble:
     """Assemble requests in, contexts out. Writes nothing.
 
-    `stability` is the one that `interaction` respects; `intentions` has what was set for the whole user.
+    `stability` is the state that `interaction` took into account; `intentions` are the entries set for the whole user.
     """
 
     words: LexicalIndex
@@ -244,7 +244,7 @@ class Assemble:
         )
 
     def _intention_of_user(self, request: AssembleRequest) -> Mapping[str, Sequence[str]]:
-        """Return what was set above all projects, by list, as far as its share of the budget reaches."""
+        """Return the user-wide entries, by list, that fit their share of the budget."""
         # It rests on no memory, so that it matches no filter.
         if self.intentions is None or request.filters is not None:
             return {}
@@ -349,7 +349,7 @@ class ChangedValues:
     where: MemoryFilter
 
     def changed_at(self, turn: Memory) -> datetime | None:
-        """Return the time of the first statement that replaced one of this turn; None if all of it holds.
+        """Return the time of the first statement that replaced one of this turn; None if all of it still holds.
 
         A statement that is private, or that no search finds, says nothing about a turn that is neither.
         """

@@ -35,7 +35,7 @@ MAX_STICKY_CHARS = 4 * 1024 * 1024
 no room, however large it is."""
 
 MAX_OFFERED_CHARS = 8 * 1024 * 1024
-"""Characters of other texts that are read for one context, some 2 s: ten times what the largest budget holds."""
+"""Maximum characters of other texts read for one context, about 2 s: ten times the largest budget."""
 
 MAX_CHARS_PER_TOKEN = 32
 """Characters of the request's own texts for each token of the budget; more are not counted. Prose has 4, code 10."""
@@ -52,10 +52,10 @@ class PackedPrompt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptSource:
-    """A request, and what its entries need.
+    """A request, and the data that its entries need.
 
     `record` reads a memory by its id; `coverage` rates a passage, 0..1; `passages` are those to show of hits, by id;
-    `changed_at` tells when a later statement replaced one of a memory; `intention` is what was set for the whole user.
+    `changed_at`: when a later statement replaced one of the memory; `intention`: the entries set for the whole user.
     """
 
     request: AssembleRequest

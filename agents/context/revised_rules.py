@@ -37,7 +37,7 @@ from schemas.state.memories import Memory, item_index_name
 
 
 class RuleTexts:
-    """Turns in, what of them no longer holds `today`."""
+    """Find the sentences of turns that no longer hold `today`."""
 
     def __init__(self, memories: Memories, today: date) -> None:
         self._memories = memories
@@ -75,7 +75,7 @@ class RuleTexts:
 
 
 MAX_OUTDATED_ITEMS = 200
-"""Outdated items that are read, the latest ones of a scope; each takes some 50 us."""
+"""Maximum outdated items read of a scope, latest first; each takes about 50 µs."""
 
 MAX_MODEL_RULE_ITEMS = 200
 """The same for items that a model may have found."""
@@ -97,7 +97,7 @@ EXPIRING_LABELS = RULE_LABELS | SentenceLabel.ERROR
 
 
 class TakingBack(NamedTuple):
-    """Label and roles of statements that take something back, labels of what they take back.
+    """Labels and roles of statements that revoke others, and the labels of the statements they revoke.
 
     `by_number`: only if they change a number.
     """
@@ -183,9 +183,9 @@ class RevisedRules:
     def _lost_labels(
         self, visible: VisibleSet, memory_columns: MemoryColumns, texts: RuleTexts
     ) -> Iterator[tuple[int, SentenceLabel]]:
-        """Yield the turns that may have expired sentences or such that were taken back, by number.
+        """Yield the turns that may have expired or revoked sentences, by number.
 
-        With the labels that they lose, which may be none.
+        Each comes with the labels that it loses, possibly none.
         """
         dated = visible.labelled(EXPIRING_LABELS, of_all_modes=True)
         dated &= visible.labelled(SentenceLabel.DATE, of_all_modes=True)

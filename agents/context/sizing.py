@@ -1,6 +1,6 @@
 """Size the entries of memories: their lines in the prompt, counted in tokens, whole or as an excerpt.
 
-Texts are read, cut and counted in batches, with pauses in between; one batch at a time is in memory whole.
+Texts are read, cut and counted in batches, with pauses in between; only one batch is in memory at a time.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Pauses:
         self.begin()
 
     def begin(self) -> None:
-        """Begin the next slice: something else was awaited meanwhile."""
+        """Begin the next slice, after awaiting something else."""
         self._began = time.perf_counter()
 
 
@@ -61,7 +61,7 @@ Passages = Callable[[Memory], str | None]
 """Returns the passages of a long text that answer; None to show the whole."""
 
 ChangedAt = Callable[[Memory], datetime | None]
-"""Returns when a later statement replaced one of a memory; None if all of it holds."""
+"""Returns the time at which a later statement replaced one of a memory; None if all of it still holds."""
 
 
 class EntrySizer:
@@ -93,7 +93,7 @@ class EntrySizer:
         return self._sized.get(memory_id)
 
     async def sized(self, memories: AsyncIterable[Memory]) -> AsyncGenerator[SizedEntry, None]:
-        """Yield the entries of memories in their order, reading no further than is asked for."""
+        """Yield the entries of memories in order, lazily."""
         async for batch in _batches(memories):
             uncounted = [memory for memory in batch if memory.memory_id not in self._sized]
             whole = await self._size(

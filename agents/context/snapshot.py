@@ -1,4 +1,4 @@
-"""Read the candidates of a context at one moment, after what takes long was read with pauses. Writes nothing.
+"""Read the candidates of a context as one snapshot, after slow reads made with pauses. Writes nothing.
 
 Every section has memories of the context's modes alone; only safety requirements come from all modes of the scope.
 """
@@ -35,10 +35,10 @@ MAX_SUMMARIES = 3
 """Summaries in one context: each takes up to 150 tokens, and matches the question by words alone."""
 
 MAX_MATCHED_CATEGORIES = 512
-"""Categories that are compared with the question: two full scopes, some 25 ms."""
+"""Maximum categories compared with the question: two full scopes, about 25 ms."""
 
 MAX_SHOWN_CATEGORIES = 50
-"""Matching categories whose memories are read: those of others may be gone."""
+"""Maximum matching categories whose memories are read, as memories of some may have been forgotten."""
 
 ScopedCategory = tuple[ScopeFields, Category]
 
@@ -109,7 +109,7 @@ class ContextSnapshot(NamedTuple):
 
 
 class ContextReadings(NamedTuple):
-    """What is read before the snapshot: texts of rules, matching categories."""
+    """Data read before the snapshot: texts of rules, matching categories."""
 
     texts: RuleTexts
     categories: Sequence[ScopedCategory]
@@ -141,7 +141,7 @@ class SnapshotReader:
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
     async def prepare(self, request: AssembleRequest, modes: Sequence[str], today: date) -> ContextReadings:
-        """Read what takes long, with pauses."""
+        """Do the slow reads, with pauses."""
         scope, pauses, texts = scope_filter(request), Pauses(), RuleTexts(self._memories, today)
         memory_columns = self._words.memory_columns(scope.boundary)
         visible = VisibleSet.of(memory_columns, scope, request.conversation_id)

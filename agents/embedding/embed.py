@@ -61,7 +61,7 @@ class Embed:
         self._held_vectors = HeldVectors(spaces_at)
         self._clock = clock
         self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By partition, held by one batch at a time: a restored vector must not land after that of a later text."""
+        """Locks by partition, one batch at a time: a restored vector must not overwrite that of a later text."""
 
     async def encode(self, event: Remembered | Forgotten | Released, partition: int) -> EncodedMemory:
         """Make the vector of a memory in the space of its mode, and in the space that serves until it is complete."""
@@ -85,7 +85,7 @@ class Embed:
         return await self._encoded(EncodedMemory(memory.memory_id, frozenset(), memory, partition, held=held), memory)
 
     async def _encoded(self, due: EncodedMemory, memory: Memory) -> EncodedMemory:
-        """Return a memory with its vector in the space of its mode, or with the reason why there is none."""
+        """Return a memory with its vector in its mode's space, or with the reason for lacking one."""
         try:
             embedder, space = self._spaces_at(due.partition).of(memory)
         except (ModelMissing, Rejected) as missing:
@@ -130,7 +130,7 @@ class Embed:
     async def _of_each_partition(
         self, batch: Sequence[EncodedMemory], write: Callable[[Sequence[EncodedMemory], int], Awaitable[list[Embedded]]]
     ) -> list[Embedded]:
-        """Write a batch, one of each partition at a time; return all events."""
+        """Write a batch (only one at a time in each partition); return all events."""
 
         async def in_turn(partition: int) -> list[Embedded]:
             async with self._writing[partition]:
@@ -171,7 +171,7 @@ class Embed:
         return hashes.get(event.memory_id) == event.content_hash
 
     def _held(self, memory: Memory, partition: int) -> tuple[str, ...]:
-        """Return the other spaces in which the memory's vector may stay: that of its mode's former embedder."""
+        """Return the other spaces in which the memory's vector may stay: the space of its mode's former embedder."""
         held, spaces = memory.embedding.held, self._spaces_at(partition)
         if not held or not spaces.has_former(memory):
             return ()

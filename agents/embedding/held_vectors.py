@@ -1,4 +1,4 @@
-"""Which vectors of a memory stay in the index: in the space of its mode, and beside it that of the former embedder.
+"""Decide which vectors of a memory stay in the index: those in the spaces of its mode's present and former embedders.
 
 Everything else of the memory is removed, from all collections of the modes that it is or was in. So what is forgotten,
 moved, edited or filtered leaves no vector in any space, and no record needs to name all of them.
@@ -64,7 +64,7 @@ class HeldVectors:
     ) -> dict[str, EncodedMemory]:
         """Return the memories with the other spaces that have a vector of their text: a disk may have been lost.
 
-        `besides` are vectors that were written with these memories.
+        `besides`: further vectors written together with these memories.
         """
         # The content hashes in each space that the memories hold, by mode and digest.
         wanted: defaultdict[tuple[str, str], list[str]] = defaultdict(list)

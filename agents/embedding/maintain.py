@@ -68,7 +68,7 @@ class Maintain:
         return [memory_id for each in indexes for memory_id in list_ids_of_job(each, job)]
 
     def modes(self, job: Job) -> list[str]:
-        """Return the names of a job's modes, without one that was deleted or forgotten since the job began."""
+        """Return the names of a job's modes, without modes deleted or forgotten since it began."""
         visible = self.spaces.visible(job.scope.boundary, None if job.all_projects else (job.scope.project_id,))
         return sorted({mode.name for mode in visible if job.mode in (None, mode.name)})
 
@@ -137,7 +137,7 @@ class Maintain:
         )
 
     async def _missing(self, memories: Sequence[Memory]) -> set[str]:
-        """Return the ids of memories without a vector in their record's location, or with that of another text."""
+        """Return the ids of memories whose vector at the recorded location is missing or of another text."""
         by_place: defaultdict[VectorLocation, list[Memory]] = defaultdict(list)
         for memory in memories:
             if memory.embedding.status == "ready" and memory.embedding.place is not None:
@@ -178,7 +178,7 @@ class CompareEmbedders:
         return [mode for mode in named if job.mode is not None or mode.embedder != GENERAL][:MAX_MODES]
 
     def sample(self, job: Job, mode: Mode) -> list[SampledTurn]:
-        """Return the turns to compare; none where the mode has no embedder of its own."""
+        """Return the turns to compare; empty if the mode declares no embedder."""
         if mode.embedder == GENERAL:
             return []
         scope = None if job.all_projects else job.scope.model_dump()
@@ -186,7 +186,7 @@ class CompareEmbedders:
         return sample_turns(columns, lambda kind: kind.mode == mode.name and scope in (None, dict(kind.scope)))
 
     async def encode(self, turn: SampledTurn, mode: Mode) -> VectorPair | None:
-        """Embed a turn by both; None if it is gone, or a model can't take it.
+        """Embed a turn with both models; None if it was forgotten, or a model can't embed it.
 
         Raises ModelMissing while a model is not loaded, Unavailable while one does not answer.
         """

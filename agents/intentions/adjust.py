@@ -72,7 +72,7 @@ class Intend:
         return visible_intention(self.intentions.get(scope), self._cached_reader())
 
     def learned(self, event: Learned) -> None:
-        """Replace the entries of a turn by what was found in it.
+        """Replace the entries of a turn by those found in it now.
 
         For a forgotten turn, drop all entries that derive from missing memories: the events of memories that were
         forgotten with it may be lost.
@@ -106,7 +106,7 @@ class Intend:
         self._put(scope, before, drop_set_entries(before, offset))
 
     async def get_intention(self, command: Command, _offset: int) -> CommandResult:
-        """Show the intention of a scope, or with any project that of the user."""
+        """Show the intention of a scope, or of the whole user for any project."""
         return CommandResult(self._view(command.scope))
 
     async def set_intention(self, command: Command, offset: int) -> CommandResult:
@@ -135,7 +135,7 @@ class Intend:
         return cache(self._found)
 
     def _found(self, memory_id: str) -> Memory | None:
-        """Return a memory that an intention may rest on: one that searches find."""
+        """Return a memory if an intention may rest on it: searches must find it."""
         memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.visibility.searchable else None
 
@@ -148,7 +148,7 @@ ADJUST_STEP, ADJUST_ROLE = "consolidate.adjust", "consolidate"
 """Names by which a deployment selects the language model profile."""
 
 MAX_READ_TURNS = 1000
-"""Turns of a run that are looked at, the latest: some 50 ms."""
+"""Maximum turns of a run examined, latest first: about 50 ms."""
 
 MAX_SHOWN_TURNS, MAX_SHOWN_ENTRIES = 40, 40
 """Turns and entries in the prompt, the latest of both."""
@@ -165,14 +165,14 @@ class ResolvedEntry(BaseModel, frozen=True, extra="ignore"):
 
 
 class AdjustAnswer(BaseModel, frozen=True, extra="ignore"):
-    """What a language model finds done."""
+    """Entries that a language model finds done."""
 
     resolved: tuple[ResolvedEntry, ...] = Field(default=(), max_length=200)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a prompt shows, by the ids in it."""
+    """Entries and turns in a prompt, by their ids there."""
 
     entries: Mapping[str, tuple[IntentionPart, IntentionEntry]]
     turns: Mapping[str, Memory]
@@ -190,7 +190,7 @@ class AdjustIntention:
     boundary_fields: BoundaryFields = USER_BOUNDARY
 
     def by_rules(self, run: ConsolidationRun) -> list[Difference]:
-        """Adjust the intention of the run's scope, and that of the whole user."""
+        """Adjust the intentions of the run's scope and of the whole user."""
         today = run.at.date()
 
         def is_past(entry: IntentionEntry) -> bool:

@@ -24,7 +24,7 @@ from schemas.scopes import PROJECT_FIELD
 from schemas.state.modes import VectorSpace
 
 RECORDS_AT_ONCE = 200
-"""Records that are read between two pauses for the event loop: some 4 ms."""
+"""Records read between two pauses for the event loop: about 4 ms."""
 
 DECIMALS = 5
 """Of a coordinate: a hundredth of a pixel on a large screen, and less of a reply than all digits."""
@@ -74,11 +74,11 @@ class DrawMap:
         return MemoryMap(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
 
     async def prune(self, boundary: str) -> None:
-        """Take what was forgotten or moved out of a user's kept maps."""
+        """Remove forgotten and moved memories from a user's cached maps."""
         await self.layouts.prune(boundary)
 
     async def outdate(self, boundary: str, edited: Sequence[str]) -> None:
-        """Take memories with a new text out of a user's kept maps: they get another place."""
+        """Remove memories with a new text from a user's cached maps: their position changes."""
         await self.layouts.outdate(boundary, edited)
 
     async def _cloud(self, boundary: str, cloud: CloudMemories) -> MemoryCloud:

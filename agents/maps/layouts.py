@@ -41,7 +41,7 @@ from schemas.state.modes import VectorSpace
 
 @dataclass(frozen=True, slots=True)
 class CloudMemories:
-    """The memories of one cloud: `shown` are its points, `left_out` counts what the request admits besides.
+    """The memories of one cloud: `shown` are its points, `left_out` counts further memories that the request admits.
 
     `total` counts the memories of the user in its space, whatever the request admits.
     """
@@ -130,7 +130,7 @@ def location_of(space: VectorSpace) -> VectorLocation:
 
 
 def place_of_collection(collection: str) -> VectorLocation:
-    """Return the location that a collection's name stands for."""
+    """Parse the name of a collection into a location."""
     mode, _, space = collection.rpartition("-")
     return VectorLocation(mode=mode, space=space)
 
@@ -150,7 +150,7 @@ MAX_AT_ONCE = 500
 """Memories that are laid out before the answer: a fifth of a second."""
 
 MAX_WAITING = 16
-"""Maps that wait for their layout, some 2 MB each; another one is begun with a later request."""
+"""Maximum maps that wait for their layout, about 2 MB each; further ones start with a later request."""
 
 MapKey = tuple[str, str]
 """A boundary and a collection."""
@@ -214,7 +214,7 @@ class Layouts:
             return DrawnCloud(layout, is_settled=not has_grown)
 
     async def prune(self, boundary: str) -> None:
-        """Take out of the kept maps of a boundary what is no longer in their space."""
+        """Remove from a boundary's cached maps the memories that left their space."""
         for collection in self._kept.collections(boundary):
             async with self._lock(boundary):
                 layout = await self._kept.load(boundary, collection)
@@ -223,7 +223,7 @@ class Layouts:
                     await self._keep(boundary, collection, layout, left)
 
     async def outdate(self, boundary: str, memory_ids: Sequence[str]) -> None:
-        """Take memories out of the kept maps whose vectors have changed: they get another place."""
+        """Remove memories with changed vectors from the cached maps: their position changes."""
         for key, waiting in self._waiting.items():
             if key[0] == boundary:
                 waiting.outdated.update(memory_ids)
@@ -240,7 +240,7 @@ class Layouts:
             await self._kept.save(boundary, collection, layout)
 
     async def _place(self, space: VectorSpace, layout: MapLayout, shown: Sequence[str]) -> MapLayout:
-        """Return the map with a place for each shown memory that has a vector; the others stay where they are."""
+        """Return the map with a position for each shown memory that has a vector; all others keep their positions."""
         row_of = layout.rows()
         if not (missing := [memory_id for memory_id in shown if memory_id not in row_of]):
             return layout
@@ -252,7 +252,7 @@ class Layouts:
         return layout.extended(ids, placed) if ids else layout
 
     async def _save(self, boundary: str, space: VectorSpace, layout: MapLayout) -> None:
-        """Keep a map, without what was forgotten since it was read."""
+        """Cache a map, without memories forgotten since they were read."""
         current = self._memories.present_on(boundary, location_of(space), layout.trimmed())
         await self._kept.save(boundary, space.collection, current)
 

@@ -107,7 +107,7 @@ class SetVisibility:
 
 
 def affected_memories(change: Change, memories: Memories, words: LexicalWriter) -> Iterator[Memory]:
-    """Yield the memories to change, selected before the first: what is stored meanwhile is of later turns.
+    """Yield the memories to change, selected before the first: memories stored meanwhile come from later turns.
 
     Turns before items: a turn's items are rebuilt with it; the remaining ones were moved on their own.
     """

@@ -45,7 +45,7 @@ from schemas.state.understanding import FoundCategory
 # made: one to a renamed category follows it, one to a deleted category is dropped. Idempotent.
 
 FilingStep = tuple[Memory | None, tuple[()]]
-"""An item that was written, or none; no event follows."""
+"""A written item, or nothing; no event follows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -64,7 +64,7 @@ class FileItems:
             yield (None if item is None else self._assign(item, categories)), ()
 
     def refile(self, change: Change) -> Iterator[FilingStep]:
-        """File the items in the change's categories anew; yields a step for each, those of other scopes included."""
+        """Reassign the items in the change's categories, in all scopes; yields a step for each."""
         for index_name in all_index_names(change.scope.boundary):
             columns = self.words.memory_columns(index_name)
             postings = self.words.category_postings(index_name, change.categories)
@@ -74,7 +74,7 @@ class FileItems:
                 yield self._refile(self._item(memory_id, change.scope.model_dump())), ()
 
     def refile_rest(self, change: Change) -> Iterator[FilingStep]:
-        """File the items anew that are left of a forgotten project or user, whose categories are gone."""
+        """Reassign the items that remain after a project or user was forgotten with its categories."""
         scope = None if change.whole == "user" else change.scope.model_dump()
         for index_name in all_index_names(change.scope.boundary):
             columns = self.words.memory_columns(index_name)
@@ -150,7 +150,7 @@ class KeepFiles:
         yield from self.follow(turn.memory_id)
 
     def brought(self, turn: Turn, memory_id: str) -> None:
-        """Have what a turn brought removed unless a memory has it: the turn was forgotten, or has other files now."""
+        """Have a turn's uploads removed if no memory has them: the turn was forgotten or has other files now."""
         boundary = turn.scope.boundary
         for sha256 in filter(None, {uploaded_sha256(resource.uri) for resource in turn.resources}):
             holders = self.files.holders(boundary, sha256)
@@ -158,7 +158,7 @@ class KeepFiles:
                 self.files.remove_bytes(file_key(boundary, sha256, memory_id))
 
     def follow(self, memory_id: str) -> Iterator[WriteStep]:
-        """Have the document memories of a turn follow it into its mode, and what filters it."""
+        """Give the document memories of a turn its new mode and filter fields."""
         turn = self.memories.get(memory_id)
         for resource in () if turn is None else turn.resources:
             for part_id in part_ids(turn, resource) if turn is not None else ():
@@ -244,7 +244,7 @@ class KeepFiles:
         return len(failed)
 
     def forget_parts(self, turn: Memory) -> Iterator[WriteStep]:
-        """Forget the document memories of a turn that is about to be forgotten; none is made meanwhile."""
+        """Forget the document memories of a turn that is about to be forgotten; no new ones are made meanwhile."""
         if not any(resource.status for resource in turn.resources):
             return
         stopped = tuple(resource.model_copy(update={"status": None}) for resource in turn.resources)
@@ -257,7 +257,7 @@ class KeepFiles:
                     yield part, [forgotten_event(part)]
 
     def forgotten(self, turn: Memory) -> None:
-        """Note that a turn was forgotten; what only it had is to be removed."""
+        """Mark a turn as forgotten, so that files only it had are removed."""
         if turn.resources:
             self._release(turn, uploads_of(turn))
             self.files.put_turn(turn.boundary, turn.memory_id, FileStatuses())
@@ -284,7 +284,7 @@ class KeepFiles:
                 yield part, [forgotten_event(part)]
 
     def _state(self, turn: Memory, resource: Resource, **state: object) -> None:
-        """Write another state of a resource; its earlier error is gone."""
+        """Write a new state of a resource and clear its earlier error."""
         changed = resource.model_copy(update={"code": None, "error": None, **state})
         written = with_resource(turn, changed)
         self.write(written)

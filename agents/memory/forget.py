@@ -1,4 +1,4 @@
-"""Forget memories permanently, with what was derived from them: records, index entries, and by events the vectors.
+"""Forget memories and everything derived from them: records and index entries here, vectors by events.
 
 Enters: a change. Leaves: a step for each memory, written when it is yielded; between two steps other events may be
 handled. Each record is replaced by a tombstone, which is read before a turn is accepted. Items that other turns support
@@ -46,9 +46,9 @@ class ForgetMemories:
     write: WriteMemory
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
-        """Forget the memories that a change selects, and what was derived from them.
+        """Forget the memories that a change selects, and everything derived from them.
 
-        They are selected before the first step: what is stored between two steps is of later turns.
+        They are selected before the first step: memories stored between two steps come from later turns.
         """
         candidates = self._selected(change)
         item_indexes = () if change.mode is None else all_item_index_names(change.scope.boundary)
@@ -71,7 +71,7 @@ class ForgetMemories:
             yield NO_STEP
 
     def preview(self, change: Change) -> Iterator[Memory | None]:
-        """Yield what forgetting would remove, the selected memories first; None as a place to pause."""
+        """Yield the memories that forgetting would remove, selected ones first; None marks a point to pause."""
         selected: dict[str, Memory] = {}
         for memory in self._read(list(self._selected(change))):
             if memory is not None and is_affected(memory, change):
@@ -87,7 +87,7 @@ class ForgetMemories:
             yield None
 
     def _would_follow(self, memory: Memory, selected: Collection[str]) -> Iterator[Memory]:
-        """Yield what is derived from a memory, and nothing but it and others that are selected."""
+        """Yield the memories derived only from this memory and others that are selected."""
         yield from self._distilled_from(memory)
         for item in filter(None, self._read(memory.items)):
             if item.item is not None and all(support.memory_id in selected for support in item.item.supports):
@@ -132,7 +132,7 @@ class ForgetMemories:
                 yield derived
 
     def _forget_derived(self, memory: Memory, selected: Collection[str]) -> Iterator[WriteStep]:
-        """Forget what is derived from a memory, and forget or restore what it supersedes."""
+        """Forget memories derived from a memory, and forget or restore those it supersedes."""
         if memory.origin == "said":
             yield from self.items.withdraw_supports(memory.items, (memory.memory_id,))
             # The outermost first: each is found through the one that it supersedes.
@@ -148,7 +148,7 @@ class ForgetMemories:
                 yield restored, ()
 
     def _distilled_from(self, memory: Memory) -> Iterator[Memory]:
-        """Yield the distilled memory that supersedes a turn, then the one that supersedes that."""
+        """Yield the distilled memory that supersedes a turn, then its own successors in order."""
         current = memory
         while current.superseded_by is not None:
             distilled = self.memories.get(current.superseded_by)
@@ -158,7 +158,7 @@ class ForgetMemories:
             current = distilled
 
     def _superseded_by(self, memory: Memory) -> Iterator[Memory]:
-        """Yield what a consolidation has replaced by this memory: turns, or items of the same content."""
+        """Yield the memories that a consolidation replaced by this one: turns, or items of the same content."""
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (quote.memory_id for quote in memory.evidence)))
         elif memory.origin == "extracted":

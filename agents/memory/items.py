@@ -48,7 +48,7 @@ from schemas.state.memories import Claim, Memory, Support
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolveClaims:
-    """The part of `Remember` that resolves contradicting items: the one said last replaces the others.
+    """The part of `Remember` that resolves contradicting items: the latest statement replaces the others.
 
     That holds in whatever order turns arrive. Write order: the items with another successor than before, the table
     `claims`, then the item itself (by the caller), so that a redelivery repeats interrupted work.
@@ -121,7 +121,7 @@ class ResolveClaims:
 
 
 MemoryEvent = Remembered | Forgotten | Released | Learned
-"""What a write of a memory publishes."""
+"""The events to publish after a memory is written."""
 
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
 """A changed memory with the events that must follow; `(None, ())` as a place to pause."""
@@ -144,7 +144,7 @@ class KeepItems:
     write: WriteMemory
 
     def refresh_items(self, turn: Memory, extracted: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
-        """Write the turn again with its current supports, and with these items as far as they are new."""
+        """Rewrite the turn with its current supports, adding those of these items that are new."""
         return self.write_in_slices(turn, self.supports_after(turn, extracted, keeps=True))
 
     def supports_after(self, turn: Memory, extracted: Iterable[ExtractedItem], *, keeps: bool) -> list[Support]:
@@ -160,7 +160,7 @@ class KeepItems:
         return [*current, *added]
 
     def diff(self, turn: Memory, supports: Sequence[Support]) -> ItemDiff:
-        """Return what writing the turn with these supports changes."""
+        """Return the changes that follow from writing the turn with these supports."""
         supports_by_item, merged = self._group_supports(turn, supports)
         given = [(item_id, self.memories.get(item_id), some) for item_id, some in supports_by_item.items()]
         dropped = [self.memories.get(item_id) for item_id in turn.items if item_id not in {*supports_by_item, *merged}]

@@ -4,7 +4,7 @@ Enters, in the order of the partition: turns; `Embedded`, which updates the embe
 change the mode; `Change`, the effect of a command; results of consolidations. Leaves: the events that must follow.
 Guaranteed: a turn is stored and can be found by its words when `turn` returns. Every write replaces the value under a
 deterministic id, so that the same input again, after a crash or a replay, leaves the same state. No method awaits.
-What writes many memories is done in slices, and between two of them other events are handled.
+Work that writes many memories is done in slices; other events are handled between two slices.
 """
 
 from collections.abc import Iterator, Sequence
@@ -132,7 +132,7 @@ class Remember:
     def turn(
         self, turn: Turn, record: Record, draft: TurnDraft | None = None, text: AnalysedText | None = None
     ) -> Slices[TurnResult]:
-        """Accept a turn; `draft` and `text` are what was made of it before. Raises Rejected for an undeclared mode."""
+        """Accept a turn from its `draft` and analysed `text`. Raises Rejected for an undeclared mode."""
         identity = identify_turn(turn, moment_of(record.timestamp_ms)) if draft is None else draft.identity
         known = self._memories.get(identity.memory_id)
         if known is not None and has_same_text(known, identity):
@@ -197,14 +197,14 @@ class Remember:
     def understood(self, event: Understood | Reread, text: AnalysedText | None = None) -> Slices[UnderstoodResult]:
         """Store how a turn was understood; if a model chose another mode, the turn and its vector move.
 
-        `text` is what was found in the turn before, by rules and by the model.
+        `text`: the earlier findings of rules and model in the turn.
         """
         if isinstance(event, Reread):
             return self._understood.reread(event, text)
         return self._understood.understood(event, text)
 
     def changed(self, change: Change) -> Iterator[WriteStep]:
-        """Apply a command's effect, a step for one memory or for none; memories that have it already are skipped.
+        """Apply a command's effect in steps of at most one memory; skip memories that already have it.
 
         Each memory is written when its step is yielded; between two steps other events may be handled. A step has the
         written memory, or the last record of a forgotten one. A memory that the lexical index still has in its earlier
@@ -290,7 +290,7 @@ class Remember:
         return with_held(memory, embedding.place) if is_former else memory
 
     def _compared(self, event: Embedded) -> DerivedEvent:
-        """Apply what a comparison with the index has found; what has changed since is compared again."""
+        """Apply the result of a comparison with the index; memories changed since are compared again."""
         memory = self._memories.get(event.memory_id)
         if memory is None or not is_compared_vector(memory, event):
             return None

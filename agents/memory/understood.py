@@ -1,4 +1,4 @@
-"""Apply how turns were understood: by a language model, by one that was asked again, or by the rules of a new release.
+"""Apply the understanding of turns: by a language model, by one asked again, or by a new release's rules.
 
 Enters: `Understood` and `Reread` events. Leaves: turns and items, written, and the events that must follow. Guaranteed:
 what an earlier answer has found, and the new one has not, is removed with its evidence, claims, categories and vectors,
@@ -65,7 +65,7 @@ class CountInteractions:
         self._put(counts, count_correction(counts, before.boundary, week_of(at)))
 
     def forget(self, boundary: str) -> None:
-        """Count a user no longer, as long as it is known which count is the user's."""
+        """Remove a user from the counts while the user's own count can still be identified."""
         counts = self.counts.get()
         self._put(counts, without_user(counts, boundary))
 
@@ -186,14 +186,14 @@ class ApplyUnderstood:
         return UnderstoodResult(item_events=tuple(events))
 
     def _concerned(self, event: Understood | Reread) -> Memory | None:
-        """Return the turn of an event; None if it is gone or has another text, or its job has had its answer."""
+        """Return the turn of an event; None if it was forgotten or edited, or its job already has an answer."""
         memory = self.memories.get(event.memory_id)
         if memory is None or not is_about_current_text(memory, event) or is_answered_again(memory, event):
             return None
         return memory
 
     def _noted(self, turn: Memory, before: Memory, event: Understood | Reread, supports: Sequence[Support]) -> Memory:
-        """Note what these supports will change; a repeated event finds it noted."""
+        """Record the changes that these supports will make, so that a repeated event finds them."""
         if event.refresh is None:
             return turn
         done = before.reading.refreshed

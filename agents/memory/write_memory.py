@@ -21,7 +21,7 @@ Slices = Generator[None, None, Result]
 
 
 def finish(slices: Slices[Result]) -> Result:
-    """Do all slices at a stretch; return the result."""
+    """Do all slices without pausing; return the result."""
     while True:
         try:
             next(slices)

@@ -2,7 +2,7 @@
 
 Enters: the command `suggest_modes`. Leaves: groups of turns that have the default mode and fit none of the user's
 modes, each with its size, examples, keywords, memory ids and an unused name. Covers all projects of the user that the
-sender may read, at most some 5,000 turns sampled evenly over time; takes about a second.
+sender may read, at most about 5,000 turns sampled evenly over time; takes about a second.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class SegmentVectors:
         return _rows([vectors[memory.memory_id] for memory in segment] for segment in remaining), remaining
 
     async def of_mode(self, mode: Mode, segments: Sequence[Segment], location: VectorLocation, here: Mode) -> Matrix:
-        """Return the rows of a mode's segments in the space of `location`, which is that of the mode `here`.
+        """Return the rows of a mode's segments in the space of `location`, which is the space of the mode `here`.
 
         Reads the vectors of the same space; otherwise embeds some texts, or without texts the mode's description.
         """
@@ -109,7 +109,7 @@ MAX_EXAMPLE_CHARS = 200
 """Characters of an example."""
 
 SEGMENT_BATCH_SIZE = 20
-"""Segments that are read between two pauses for the event loop: some 10 ms."""
+"""Segments read between two pauses for the event loop: about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)

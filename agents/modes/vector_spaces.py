@@ -107,7 +107,7 @@ class VectorSpaces:
         return _with_space(mode, self.embedders.for_text(mode, embedding_text(memory)))
 
     def digest(self, memory: Memory) -> str | None:
-        """Return the digest of the space in which a memory's vector is due; None while that is unknown."""
+        """Return the digest of the space that a memory's vector belongs in; None while it is unknown."""
         try:
             return self.of(memory)[1].fingerprint.digest
         except (ModelMissing, Rejected):
@@ -127,7 +127,7 @@ async def encode_memory(embedder: Embedder, memory: Memory) -> Encoded:
 
 
 def _joined(passages: Sequence[Encoded]) -> Encoded:
-    """Return the vectors of a text from those of its passages.
+    """Return a text's vectors, made from its passages' vectors.
 
     The pooled one is their mean, and shorter than they are: its product with a question is the mean of their cosines.
     Scaled to length 1 it would be near to every question about its topic, and long replies would come first: on chats

@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class SteadyClock(Clock, Protocol):
-    """Reads the time, and a second one that is never set."""
+    """Reads the wall clock, and a monotonic clock."""
 
     def steady_s(self) -> float:
         """Return seconds that go on evenly, also while the machine is suspended."""
@@ -65,7 +65,7 @@ class RunTimer:
         self._token: Token[RunTimer | None] = _current.set(self)
 
     def __exit__(self, *_: object) -> None:
-        """Make what was current before current again."""
+        """Make the previous timer current again."""
         _current.reset(self._token)
 
     def add_step(self, name: str, began: float) -> None:

@@ -112,10 +112,10 @@ class RunLog(Protocol):
 
 
 class ContextLog(Protocol):
-    """What contexts and answers were based on."""
+    """The memories that contexts and answers were based on."""
 
     async def find(self, partition: int, boundary: str, context_id: str) -> LoggedContext | None:
-        """Return a context of a boundary; None for one that is not there, or not any more. Raises Unavailable."""
+        """Return a context of a boundary; None if there never was one, or it has expired. Raises Unavailable."""
 
 
 class NoContextLog:
@@ -139,7 +139,7 @@ class Authorizer(Protocol):
     """Decides what a principal may do. `principal` comes from the record's header; None if it has none."""
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
-        """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if that is none."""
+        """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if it is empty."""
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
@@ -179,7 +179,7 @@ BeforeForgetting = Callable[[Command, int], None]
 
 MAX_NAMED_ARGUMENTS = 20
 MAX_ARGUMENT_NAME_CHARS = 80
-"""Unknown arguments that a warning names, and characters of each name: both come from the sender."""
+"""Maximum unknown arguments named in a warning, and characters of each: both come from the sender."""
 
 
 def unknown_arguments(command: Command) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from schemas.state.files import FileText
 
 
 class FileReader(Protocol):
-    """Reads files of any kind. Calls may be concurrent; only some are read at once, the others wait."""
+    """Reads files of any kind. Calls may be concurrent; a limited number run at a time."""
 
     async def read(self, path: Path, *, media_type: str, name: str) -> FileText:
-        """Return the text of a file; an empty file has none. The media type may be wrong, and the name anything.
+        """Return the text of a file, empty for an empty file. The media type may be wrong; the name may be anything.
 
         Raises `ReadFailed`. A file that ends its reader, or takes too long or too much, costs only itself.
         """
@@ -33,16 +33,16 @@ class FileBytes(Protocol):
     """Bytes by key (`schemas.state.files`). Every method raises Unavailable while the store can't be had."""
 
     async def put(self, key: str, content: IO[bytes]) -> None:
-        """Store what a file object has, wholly or not at all; replaces what was there."""
+        """Store the content of a file object atomically; replaces an existing file."""
 
     async def find(self, prefix: str) -> list[StoredBytes]:
         """Return the files whose keys start with this prefix, which ends in a slash."""
 
     def read(self, key: str) -> AsyncIterator[bytes]:
-        """Return the bytes in pieces. Raises FileNotFoundError before the first where there are none."""
+        """Yield the bytes in pieces. Raises FileNotFoundError before the first piece if the file is missing."""
 
     async def remove(self, keys: Sequence[str]) -> None:
-        """Remove bytes; what is not there is no error."""
+        """Remove a file; a missing one is no error."""
 
 
 class FileSource(Protocol):

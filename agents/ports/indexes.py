@@ -20,7 +20,7 @@ from schemas.state.modes import Fingerprint, VectorSpace
 
 
 class LexicalIndex(Protocol):
-    """Reads terms, entities and columns. Statistics are those of one boundary: others change no score.
+    """Reads terms, entities and columns. Statistics cover one boundary: others' data changes no score.
 
     Calls are synchronous and belong to one thread; a write is visible to every later call. One that raises
     `Unavailable` did nothing.
@@ -67,7 +67,7 @@ class LexicalIndex(Protocol):
         """Yield the ids of memories that a language model has not read yet, as `with_status` does."""
 
     def ready_places(self) -> Mapping[VectorLocation, int]:
-        """Count the memories with a ready vector by its location, and by those of the vectors held beside it."""
+        """Count the memories with a ready vector by its location, and by the locations of their further vectors."""
 
 
 class LexicalWriter(LexicalIndex, Protocol):
@@ -161,7 +161,7 @@ class VectorReads(Protocol):
         of `memory_ids` that it admits (0.3 ms for 300). A memory without token vectors is not in the result; a question
         without rows finds nothing. Raises ValueError as `upsert` does.
 
-        The score of a cut text is that of its best passage; `passages` are those that were scored, as in
+        A cut text scores as its best passage; `passages` are the scored passages, as in
         `search_passages`. With the question's `pooled` vector an index may score, of a cut text, only the
         `PASSAGES_READ` passages with token vectors that are nearest to it by cosine, ties by number: that bounds the
         cost of a long text.
@@ -190,7 +190,7 @@ class VectorIndex(VectorReads, Protocol):
         """Remove points; ignores unknown ids."""
 
     async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
-        """Return the reads of a question, whose answers are those of this index.
+        """Return the planned reads of a question; their results equal this index's own.
 
         Where a read is a round trip, all of `searches` are sent at once and their answers awaited. An error is raised
         by the reads that it concerns.
@@ -233,7 +233,7 @@ class VectorIndexes(Protocol):
     """The vector indexes of a worker, by partition."""
 
     def at(self, partition: int) -> VectorIndex:
-        """Return the index of a partition; raises KeyError for one that this process does not hold."""
+        """Return the index of a partition; raises KeyError if this process does not have the partition."""
 
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         """Call `on_lost` when a collection is set aside from now on."""

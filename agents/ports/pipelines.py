@@ -72,7 +72,7 @@ class InstalledSteps(Protocol):
 
 
 class RunnablePipelines(Protocol):
-    """What this worker can run of the pipelines."""
+    """The parts of the pipelines that this worker can run."""
 
     @property
     def current(self) -> "ActivePipelines":
@@ -91,13 +91,13 @@ class RequestComparison(Protocol):
     async def __call__(
         self, boundary: str, before: "ActivePipelines", after: "ActivePipelines", last: int
     ) -> dict[str, Any]:
-        """Return what of the last requests comes out otherwise, without texts. Raises Unavailable."""
+        """Return the differences in the results of recent requests, without texts. Raises Unavailable."""
 
 
 State = dict[str, Any]
-"""What the steps of a pipeline have of one turn, question or run, by the names of their contracts.
+"""The values that a pipeline's steps share for one turn, question or run, by the names in their contracts.
 
-`warnings` are what custom steps that were skipped leave to say.
+`warnings` report skipped custom steps.
 """
 
 BuiltInStep = Callable[[State], Awaitable[State | None] | State | None]

@@ -69,17 +69,17 @@ class FileWriter(Files, Protocol):
     """Reads and writes which memories have which files. For `agents.memory` alone."""
 
     def put_holders(self, boundary: str, sha256: str, holders: FileHolders) -> None:
-        """Write the memories that have a file; none leave no row."""
+        """Write the memories that have a file; an empty set removes the row."""
 
     def put_turn(self, boundary: str, memory_id: str, statuses: FileStatuses) -> None:
-        """Write what became of the files of a turn; one with pending ones is read."""
+        """Write the reading status of a turn's files; a turn with pending files is read."""
 
     def remove_bytes(self, key: str) -> None:
         """Have bytes removed, once that is durable."""
 
 
 class Modes(Protocol):
-    """Reads what each boundary has declared."""
+    """Reads each boundary's declarations."""
 
     def get(self, boundary: str) -> ModeDeclarations:
         """Return the declarations; `general` alone for a boundary without any."""
@@ -159,10 +159,10 @@ class MapLayouts(Protocol):
     """
 
     def collections(self, boundary: str) -> Sequence[str]:
-        """Return the collections of which a boundary has a map; cheap."""
+        """Return the collections for which a boundary has a map; cheap."""
 
     async def load(self, boundary: str, collection: str) -> MapLayout | None:
-        """Return the map; None if there is none that can be read."""
+        """Return the map; None if it is missing or unreadable."""
 
     async def save(self, boundary: str, collection: str, layout: MapLayout) -> None:
         """Replace the map; one without points is removed."""

@@ -87,7 +87,7 @@ class DrillDown:
         yield DrillDownLevel("items", None, shown, matching.shown, above.rests_on | matching.rests_on)
 
     def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
-        """Return what matches a question above the items."""
+        """Return the matches of a question in the layers above items."""
         *_, last = self.levels(where, features, columns, "items")
         behind = map(self.memories.get, last.rests_on)
         is_private = any(memory is not None and memory.visibility.private for memory in behind)

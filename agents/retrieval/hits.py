@@ -50,7 +50,7 @@ class LexicalFeatures:
         """`model` is the one by which memories with vectors will be ranked; None if nothing is to be prepared."""
         self._model = model
         self.prepared: PreparedFeatures | None = None
-        """What ranking needs of the words."""
+        """Lexical features for ranking."""
         self._words = words
         self._clock = clock
         self._search = search
@@ -66,7 +66,7 @@ class LexicalFeatures:
         return filtered_reader(read, self._words.memory_columns, self._search.where)
 
     def prepare(self) -> None:
-        """Compute the features, and what ranking needs of them; of few memories, as others are selected by vectors."""
+        """Compute the lexical features for ranking, if few memories match; otherwise vectors select which to rank."""
         features = self.now()
         if self._model is None:
             return
@@ -147,7 +147,7 @@ class HitDetails:
 
 @dataclass(frozen=True, slots=True)
 class RankLimits:
-    """What the pipelines say about candidates: how many are read and ranked, and below what none is a hit."""
+    """Settings of the pipelines for candidates: how many are read and ranked, and the minimum score of a hit."""
 
     top_k: int | None = None
     min_similarity: float = 0.0
@@ -252,11 +252,11 @@ class HitRanker:
 def shown_in_turns(
     hits: Sequence[Hit], parts: Sequence[Hit], read: ReadMemory, *, include_superseded: bool
 ) -> list[Hit]:
-    """Return hits in which parts of files stand in those of their turns, which score as their best part does.
+    """Return hits with parts of files merged into their turns' hits, which score as their best part.
 
     The best part follows the turn's own text, after its place.
 
-    A turn that is no hit becomes one. A part whose turn is superseded is a hit of its own.
+    A turn that is not a hit becomes one. A part whose turn is superseded remains a separate hit.
     """
     by_turn: dict[str, list[Hit]] = {}
     shown = {hit.memory_id: hit for hit in hits}

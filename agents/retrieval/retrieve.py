@@ -160,7 +160,7 @@ class Rerank:
         return [hit for hit in hits[: self._candidates] if not hit.private]
 
     async def order(self, request: RetrieveRequest, hits: Sequence[Hit]) -> RankedHits:
-        """Return the order of the best hits, of which at least two are `shown`. Raises NoModelAnswer."""
+        """Return the order of the best hits; at least two must be `shown`. Raises NoModelAnswer."""
         shown = self.shown(hits)
         answered = await self._model.ask(build_rerank_prompt(self._template, request.query, shown), RerankAnswer)
         ranked = read_order(answered.answer, shown, answered.profile)

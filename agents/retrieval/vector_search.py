@@ -36,10 +36,10 @@ from schemas.models.vectors import Encoded, Nearest, Scored
 from schemas.state.modes import VectorSpace
 
 EncoderKey = tuple[str, str | None, bool]
-"""What determines a question's vector: embedder, query prefix, `cross_lingual`; not the prefix of passages."""
+"""The settings that determine a question's vector: embedder, query prefix, `cross_lingual`."""
 
 EncodingResult = Encoded | ModelMissing | Unavailable
-"""A question's vectors, or the reason why there are none."""
+"""A question's vectors, or the reason for their absence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def weigh_tokens(question: EncodingResult, search: SearchPlan, words: LexicalFea
 
 
 GiveWay = Callable[[float], Awaitable[None]]
-"""Lets other requests run, after so many seconds of work on a question."""
+"""Lets other requests run; takes the seconds worked on a question so far."""
 
 
 async def let_others_run(_worked_s: float) -> None:
@@ -109,7 +109,7 @@ async def let_others_run(_worked_s: float) -> None:
 
 
 DENSE_LIMIT = 200
-"""Nearest vectors of a small index. Every one costs some 5 us; 300 find no more."""
+"""Number of nearest vectors read from a small index. Each costs about 5 µs; 300 find no more."""
 
 DENSE_CANDIDATE_LIMIT = 300
 """Nearest vectors as candidates of MaxSim: on LoCoMo and our chats as one user 200 lose 0.3 points of recall@10."""
@@ -127,7 +127,7 @@ FILTERED_SPARE = 2
 """Where filters admit more, so many times as many of all are taken as would have to be if filters knew no topic."""
 
 MODES_AT_ONCE = 8
-"""Modes that are searched at a stretch, 5 ms where each has few memories: a question over more gives way to others."""
+"""Modes searched without a pause (5 ms for small ones): a question over more modes gives way to other requests."""
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")

@@ -29,7 +29,7 @@ from schemas.state.memories import Memory
 
 @dataclass(frozen=True, slots=True)
 class RefreshLimits:
-    """What one job, or one consolidation, may cost: a deployment's limits, which a job may lower."""
+    """Cost limits of one job or consolidation: a deployment's, which a job may lower."""
 
     calls: int
     tokens: int

@@ -52,7 +52,7 @@ class LayerResult:
 
 
 def select_scopes(where: MemoryFilter, columns: MemoryColumns) -> Sequence[ScopeFields]:
-    """Return the scopes that a filter selects: the only one that it names, or all with memories, in order."""
+    """Return the scopes that a filter selects: the single scope it names, or all that have memories, in order."""
     named = {name: values[0] for name, values in where.scope.items() if values is not None and len(values) == 1}
     if len(named) == len(where.scope):
         return [named]

@@ -121,7 +121,7 @@ def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryCol
 
 
 MAX_FACET_VALUES = 20
-"""Values of one facet: those of the most memories."""
+"""Maximum values of one facet, by number of memories."""
 
 
 def count_facets(parts: Sequence["Selected"], types: Sequence[MemoryType | None]) -> ListFacets:
@@ -251,7 +251,7 @@ class ListedGroups:
 
 
 def _renumbered(indexes: IntArray, here: Iterable[_Value], numbers: dict[_Value, int]) -> IntArray:
-    """Return indexes into the values `here` for those of `numbers`; new values are added; `MISSING` stays."""
+    """Map `numbers` to indexes into the values `here`, adding new values; `MISSING` stays."""
     # The last one is found by `MISSING`, which is -1.
     of = np.array([*(numbers.setdefault(value, len(numbers)) for value in here), MISSING], np.int64)
     return of[indexes]

@@ -63,7 +63,7 @@ class RankedHits(NamedTuple):
     profile: str
 
     def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return hits in this order; unknown ones follow in theirs, and private ones keep their places."""
+        """Return hits in this order; hits not in it follow in their own, and private hits keep their ranks."""
         position = {memory_id: number for number, memory_id in enumerate(self.order)}
         shown = [hit for hit in hits if not hit.private]
         ranked = iter(sorted(shown, key=lambda hit: position.get(hit.memory_id, len(position))))

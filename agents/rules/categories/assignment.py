@@ -61,7 +61,7 @@ class FilingLimits(NamedTuple):
 FILING_LIMITS = FilingLimits()
 
 MAX_PHRASES = 8
-"""Maximum phrases of a description that are embedded one by one, besides the whole description."""
+"""Maximum phrases of a description embedded separately, in addition to the whole description."""
 
 _PHRASE_SEPARATOR = re.compile(r"[,;:.!?\n()•/]|\s(?:and|or|und|oder|y|o|et|ou|e)\s")
 

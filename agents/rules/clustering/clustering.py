@@ -140,7 +140,7 @@ class NeighbourThresholds:
     content_stems: int
 
     def min_cosine(self, background: float) -> float:
-        """Return the minimum cosine of neighbours, given that of unrelated memories."""
+        """Return the minimum cosine of neighbours, given the cosine of unrelated memories."""
         return min(self.cosine, background + self.near * (1 - background))
 
 

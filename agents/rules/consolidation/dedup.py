@@ -85,7 +85,7 @@ MAX_COMPARED = 2000
 
 
 def _find_similar(entries: Iterable[DedupEntry], similarity: float) -> list[tuple[DedupEntry, DedupEntry]]:
-    """Return the items that share so many words (Jaccard) with an older one of their kind."""
+    """Return the items that share enough words (Jaccard) with an older item of their kind."""
     kinds: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda entry: (entry.said_first, entry.memory_id)):
         kinds[entry.dedup_key[:3]].append(entry)

@@ -85,7 +85,7 @@ _ESCAPES = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029", "<|": "
 
 
 IntentionTexts = Mapping[str, Sequence[str]]
-"""What was set for the whole user: texts by list."""
+"""Entries set for the whole user: texts by list."""
 
 NO_INTENTION: IntentionTexts = {}
 

@@ -252,7 +252,7 @@ def collect_section_candidates(
 
 
 def interaction_of(memory: Memory, read: Callable[[str], Memory | None]) -> Interaction | None:
-    """Return the interaction mode that a turn was said in; for a distilled memory that of all its turns, if they agree.
+    """Return the interaction mode of a turn; for a distilled memory, its turns' common mode, if they agree.
 
     `read` reads a memory by its id.
     """

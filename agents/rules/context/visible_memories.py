@@ -43,7 +43,7 @@ class VisibleSet:
 
     @classmethod
     def of(cls, memory_columns: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
-        """Return the memories in scope of a request, of all modes, asked in a conversation or in none."""
+        """Return the memories in a request's scope, of all modes; the conversation is optional."""
         columns, admitted = memory_columns.columns, memory_columns.admitted(where)
         in_conversation = np.zeros(len(admitted), np.bool_)
         if conversation is not None:
@@ -194,7 +194,7 @@ MIN_SHARED_STEMS = 2
 def taken_back_spans(
     text: str, labels: SentenceLabel, statements: Sequence[frozenset[str]], *, by_number: bool = False
 ) -> list[Span]:
-    """Return the sentences of a text with one of these labels that one of the later statements takes back.
+    """Return the sentences of a text that have one of these labels and are revoked by a later statement.
 
     `statements` are the content stems of each. `by_number`: only statements with another number than the sentence do.
     """

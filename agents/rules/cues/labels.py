@@ -308,7 +308,7 @@ class SentenceLabel(IntFlag):
     """A reusable way of doing something."""
     INSIGHT = auto()
     OPEN_QUESTION = auto()
-    """Something not known or not decided yet."""
+    """A question not answered or decided yet."""
     PREFERENCE = auto()
     """How the speaker wants things, or wants to be answered."""
     LIKING = auto()

@@ -1,1 +1,1 @@
-"""Evaluation on a user's own log: questions with their evidence, and what two revisions find of it."""
+"""Evaluation on a user's own log: questions with their evidence, and the share of it that two revisions find."""

@@ -1,4 +1,4 @@
-"""Evaluate the search by a user's own log: make questions of it, and measure what revisions find. Pure.
+"""Evaluate the search on a user's own log: make questions from it, and measure the evidence that revisions find. Pure.
 
 Turns in, questions out, each with the memories that it needs. A question is what a person wrote in a later
 turn. Its evidence is every earlier turn that shares a link with it: two rare words that stand together in both, such as
@@ -94,7 +94,7 @@ class Question(NamedTuple):
 
 
 def make_questions(turns: Iterable[LoggedTurn]) -> list[Question]:
-    """Return the questions of all scopes and modes, the earliest first."""
+    """Return the questions of all scopes and modes, earliest first."""
     groups: defaultdict[tuple[Scope, str], list[LoggedTurn]] = defaultdict(list)
     for turn in sorted(turns, key=lambda turn: turn.accepted_at):
         groups[turn.scope, turn.mode].append(turn)
@@ -148,7 +148,7 @@ def _question_of(
     window: frozenset[int],
     ignored: Collection[str],
 ) -> Iterator[Question]:
-    """Yield the question that a turn is, if it is one; `numbers` are those of the earlier turns with a stem."""
+    """Yield the turn's question, if it asks one; `numbers`: earlier turns by stem."""
     linked: set[int] = set()
     sentences: list[str] = []
     for start, end in sentence_spans(turn.text):

@@ -44,7 +44,7 @@ LAST_PASSAGE_BIT = 62
 """The highest bit of a number that the index stores without a sign; passages beyond it, if any, share it."""
 
 KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
-"""Texts whose words are cached: those of turns about to be written, and some earlier ones."""
+"""Maximum texts whose words are cached: turns about to be written, and some earlier ones."""
 
 
 class IndexedWords(NamedTuple):

@@ -447,7 +447,7 @@ class KeyTable:
         self._owners = np.repeat(np.arange(self.size), self._counts)
 
     def any_of(self, wanted: KeyArray) -> Mask:
-        """Return which have one of these keys."""
+        """Return a mask of the rows that have one of these keys."""
         return self._matches(wanted) > 0
 
     def all_of(self, wanted: KeyArray) -> Mask:

@@ -104,7 +104,7 @@ class CharNgrams:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """Cut those of the words that can match others."""
+        """Cut words into n-grams; short words and words with digits match none and are left out."""
         eligible = [word for word in words if len(word) >= MIN_WORD_CHARS and word.isalpha()]
         # The distinct n-grams of each word with the word's index; an n-gram is the low bytes of its letters.
         letters = np.frombuffer("\n".join([*eligible, ""]).encode("utf-32-le", "surrogatepass"), np.uint32)

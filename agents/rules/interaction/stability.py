@@ -162,7 +162,7 @@ MAX_SAMPLE_USERS = 500
 decision."""
 
 USER_HASH_CHARS = 12
-"""Hexadecimal digits by which a user is known again within a week."""
+"""Hexadecimal digits that identify a user within a week."""
 
 MIN_WEEK_USERS = 200
 """Users in each of two weeks below which each user's own weeks decide. Of 10,000 simulated pairs of weeks with the same
@@ -282,14 +282,14 @@ def without_user(counts: InteractionCounts, boundary: str) -> InteractionCounts:
 
 
 def assess_stability(partitions: Iterable[InteractionCounts], week: int) -> Stability:
-    """Compare a week, as far as it has come, with the week before, over these partitions."""
+    """Compare the week so far with the week before, over these partitions."""
     totals = [total for counts in partitions for total in (_total(counts.latest), counts.before)]
     this_week, last_week = (_sum(totals, number) for number in (week, week - 1))
     return _compare(Stability(this_week, last_week), MIN_WEEK_USERS)
 
 
 def assess_own_weeks(turns: Sequence[Memory], week: int) -> Stability:
-    """Compare a user's turns of a week, as far as it has come, with those of the week before, by their own times."""
+    """Compare a user's turns of the week so far with those of the week before, by the turns' own times."""
     return _compare(Stability(_own_week(turns, week), _own_week(turns, week - 1), of_user=True), MIN_WEEK_TURNS)
 
 
@@ -301,7 +301,7 @@ def _own_week(turns: Iterable[Memory], week: int) -> WeekTotals:
 
 
 def _compare(weeks: Stability, least: int) -> Stability:
-    """Decide by two weeks; with fewer users or turns than `least` in one of them nothing is decided."""
+    """Decide from two weeks; no decision if either has fewer users or turns than `least`."""
     now, then = weeks.this_week, weeks.last_week
     if min(now.users, then.users) < least:
         return weeks

@@ -370,7 +370,7 @@ def extract_claim(text: str, speaker: str) -> str | None:
 
 
 def is_own_claim(claim: str) -> bool:
-    """True if a claim is one of its speaker, from a sentence in the first person."""
+    """True if a claim is about its speaker, from a sentence in the first person."""
     return claim.startswith(_OWN_PREFIX)
 
 

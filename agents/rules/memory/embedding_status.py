@@ -1,4 +1,4 @@
-"""State transitions of a memory's `embedding`, and what a maintenance job does with it. Pure.
+"""State transitions of a memory's `embedding`, and the action of a maintenance job for each state. Pure.
 
 Every written vector is reported by an `Embedded` event, so a vector that was written to an outdated location is always
 found, in whatever order events arrive.

@@ -40,7 +40,7 @@ def may_fetch(uri: str, prefixes: Collection[str]) -> bool:
 
 
 def _located(uri: str) -> tuple[tuple[str, str], str] | None:
-    """Return scheme and authority, and the decoded path; None for what is not fetched. Raises ValueError."""
+    """Return scheme and authority, and the decoded path; None for addresses not fetched. Raises ValueError."""
     parts = urlsplit(uri)
     if parts.scheme.lower() not in ("http", "https", "s3") or not parts.netloc or "@" in parts.netloc:
         return None
@@ -75,7 +75,7 @@ def uploads_of(memory: Memory | None) -> set[str]:
 
 
 def statuses_of(memory: Memory) -> FileStatuses:
-    """Count the resources of a turn by what became of reading them."""
+    """Count the resources of a turn by their reading status."""
     statuses = [resource.status for resource in memory.resources]
     return FileStatuses(**{name: statuses.count(name) for name in ("pending", "ready", "failed")})
 

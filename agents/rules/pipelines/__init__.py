@@ -1,1 +1,1 @@
-"""Pipelines: contracts of steps, edits, and what makes a topology valid."""
+"""Pipelines: contracts of steps, edits, and the rules for a valid topology."""

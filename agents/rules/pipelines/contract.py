@@ -1,4 +1,4 @@
-"""The contract of a step, built in or installed: what it needs and gives, its capabilities and settings. Pure."""
+"""The contract of a step, built in or installed: its inputs and outputs, capabilities and settings. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ def refuse(rule: Rule, message: str) -> Rejected:
 CAPABILITIES = frozenset({"language_model", "vector_search", "writes"})
 
 WRITING_PLACES = frozenset({"turn", "items", "understanding", "turns"})
-"""By what custom steps may replace at a place, where one may write memories: a question changes nothing."""
+"""Values whose custom steps may write memories; in questions no step may."""
 
 INITIAL_STATE: Mapping[str, frozenset[str]] = {
     "memorize": frozenset({"record"}),
     "retrieve": frozenset({"record"}),
     "evolve": frozenset({"scope"}),
 }
-"""What a pipeline begins with."""
+"""The values that a pipeline begins with."""
 
 SEAMS: Mapping[str, frozenset[str]] = {
     "turn": frozenset({"turn"}),
@@ -42,7 +42,7 @@ SEAMS: Mapping[str, frozenset[str]] = {
     "hits": frozenset({"query", "hits"}),
     "turns": frozenset({"scope", "turns"}),
 }
-"""By what custom steps may replace at a place, what they may have there."""
+"""The capabilities that custom steps may have, by the value they may replace."""
 
 
 class NoConfig(BaseModel, extra="forbid", frozen=True):
@@ -104,7 +104,7 @@ REJECTING_PLACES = frozenset({"turn", "items"})
 
 
 def on_failure_of(config: CustomStepConfig, produces: str) -> OnFailure:
-    """Return what happens when a step fails that produces this."""
+    """Return the failure policy of a step that produces this value."""
     return config.on_failure or ("reject" if produces in REJECTING_PLACES else "skip")
 
 

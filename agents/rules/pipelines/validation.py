@@ -76,7 +76,7 @@ ContractOf = Callable[[PlacedStep], StepContract]
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """What the deployment has: language model profiles, and the versions of prompts by step."""
+    """The deployment's language model profiles, and the versions of prompts by step."""
 
     profiles: frozenset[str] = frozenset()
     templates: Mapping[str, frozenset[str]] | None = None
@@ -170,7 +170,7 @@ def _check_config(step: PlacedStep, contract: StepContract, available: Available
 
 
 def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:
-    """Return the configuration of a step. Raises Rejected `invalid_config` with what is wrong."""
+    """Return the configuration of a step. Raises Rejected `invalid_config` with the reason."""
     try:
         return contract.config.model_validate(step.config)
     except ValidationError as problem:
@@ -187,15 +187,15 @@ TURN_IDENTITY = ("scope", "conversation_id", "turn_id", "role", "occurred_at", "
 
 
 class WrongProduct(ValueError):
-    """A step returned what it may not; the message says what."""
+    """A step returned a value that it may not; the message names it."""
 
 
 Check = Callable[[Mapping[str, Any], Any], Any]
-"""Takes the state before and what the step returned; returns what counts. Raises WrongProduct."""
+"""Takes the state before and the step's return value; returns the accepted value. Raises WrongProduct."""
 
 
 def product_of(returned: object, produces: str, before: Mapping[str, Any]) -> Any:
-    """Return what counts of the value that a custom step returned. Raises WrongProduct."""
+    """Return the accepted part of a custom step's return value. Raises WrongProduct."""
     if not isinstance(returned, Mapping) or set(returned) != {produces}:
         shown = sorted(map(str, returned)) if isinstance(returned, Mapping) else type(returned).__name__
         raise WrongProduct(f"it returned {shown} and not a mapping with exactly {produces!r}")

@@ -147,7 +147,7 @@ class SearchPlan:
     within: frozenset[str] | None = None
     shown_as: MemoryType | None = None
     of_parts: bool = False
-    """True if what it finds are parts of files, which stand in the hits of their turns."""
+    """True if it finds parts of files, which are shown in their turns' hits."""
     asked_project: str | None = None
 
     def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
