@@ -65,7 +65,7 @@ class ConnectionSettings(BaseSettings):
     """The MCP tools that are served, parted by commas; `declare_mode` and others are served only if they are named."""
 
     llm_profiles: dict[str, Any] = {}
-    """The profiles of the workers, of which only matters here whether there are any."""
+    """The workers' profiles; here it matters only whether there are any."""
 
     kafka_security: KafkaSecurity | None = None
     """TLS and SASL towards Kafka: JSON, the same as the worker's."""
@@ -94,7 +94,7 @@ class StdioSettings(ConnectionSettings):
     """The user whose memories they are; of several boundary fields the canonical string."""
 
     project: ScopeValue = "default"
-    """The project of calls that name none."""
+    """The default project of calls."""
 
     principal: str | None = None
     """The sender, where the deployment has a file of grants."""

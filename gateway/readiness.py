@@ -19,7 +19,7 @@ PROBE = "list_modes"
 """A command that reads: its records are removed like those of questions."""
 
 PROBE_USER_ID = "modestream-probe"
-"""A user without memories, as that of `up`."""
+"""A user without memories, such as the first user of `up`."""
 
 
 def probe_user(boundary_fields: BoundaryFields) -> str:

@@ -71,7 +71,7 @@ OTHER_DESCRIPTORS = 256
 """Descriptors that connections of callers leave to those to Kafka, to files and libraries."""
 
 KEEP_ALIVE_S = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so they never use a closing one."""
 
 
 class KeptFiles(NamedTuple):
@@ -106,7 +106,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def granted_descriptors(wanted: int) -> int:
-    """Raise the limit of open files of this process to what is wanted, as far as it may; return the limit."""
+    """Raise this process's limit of open files towards the wanted number; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -129,7 +129,7 @@ def bounded_by_descriptors(limits: Limits) -> Limits:
 def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.Server:
     """Return the HTTP server of an app, not yet listening. `connections` outlive it; None: new ones.
 
-    The address of a request is the one that a trusted proxy names in `X-Forwarded-For`, else that of the connection.
+    A request's address comes from a trusted proxy's `X-Forwarded-For`, else from the connection.
     """
     connections = connections or Connections()
     config = uvicorn.Config(
@@ -264,7 +264,7 @@ def _served(
     *,
     files: KeptFiles,
 ) -> Served:
-    """Build what is served. Raises OSError or ValueError for a file that can't be read."""
+    """Build the app. Raises OSError or ValueError for an unreadable file."""
     cluster = Cluster.of(settings)
     record = DeploymentRecord(cluster, settings.scope_model)
 

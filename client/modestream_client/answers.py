@@ -73,7 +73,7 @@ class Remembered:
         Raises ValueError while the turn waits in the outbox.
         """
         if self.is_queued:
-            raise ValueError("the turn waits in the outbox: it has no place yet")
+            raise ValueError("the turn waits in the outbox: it has no position in Kafka yet")
         return Written(self.partition, self.offset).read_after
 
 

@@ -90,7 +90,7 @@ class SyncSession:
         """Run a call in the loop; return its result. Raises `MemoryClosed` unless the client is open until it ends."""
         if threading.current_thread() is self._thread:
             call.close()
-            raise RuntimeError("a call in the client's own thread would wait for itself")
+            raise RuntimeError("a call from the client's own thread would deadlock; call from another thread")
         with self._changing:
             if self._loop is None:
                 call.close()

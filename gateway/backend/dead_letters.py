@@ -32,7 +32,7 @@ BEGIN_S = 8.0
 """Seconds that the first page waits for the existing letters."""
 
 READ_MS = 5000
-"""Time limit of reading one record; none arrives for an offset that is gone at the end of the log."""
+"""Time limit for reading one record; none arrives if its offset no longer exists at the end of the log."""
 
 
 class KafkaDeadLetters:

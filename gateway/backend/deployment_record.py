@@ -34,17 +34,17 @@ def scope_conflict(record: ServiceRecord, scope: type[Scope]) -> str | None:
 
 
 class CircularSuccession(Exception):
-    """Deployments name each other as successors: none serves."""
+    """Deployments name each other as successors, so none can serve."""
 
 
 class Succession:
-    """The chain of deployments, from that of the settings on."""
+    """The chain of deployments, starting with the one in the settings."""
 
     def __init__(self, first: Cluster) -> None:
         self._followed = [(first.bootstrap, first.topic_prefix)]
 
     def follow(self, successor: Cluster) -> None:
-        """Note the next deployment. Raises CircularSuccession for one that was replaced itself."""
+        """Note the next deployment. Raises CircularSuccession if it is already in the chain."""
         address = successor.bootstrap, successor.topic_prefix
         is_circle = address in self._followed
         self._followed.append(address)

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 TOPIC = "turns"
 
 MAX_RECORDS = 200
-"""Records read for one moment: producers with different clocks may have written others before the one that is meant."""
+"""Maximum records read for one timestamp: producers' clocks differ, so others may precede the wanted one."""
 
 FETCH_BYTES = 1024 * 1024
 """Bytes of one fetch; a larger record comes alone."""

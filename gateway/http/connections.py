@@ -48,7 +48,7 @@ class Connections:
         self._waiting_of: dict[str, dict[Connection, None]] = {}
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a new connection; beyond a bound end a waiting one instead. False if none waits."""
+        """Count a new connection; at the limit, end a waiting one to make room. False if none waits."""
         address = connection.address
         is_full = self._by_address[address] >= self.limits.connections_per_address
         if is_full and not any(ip_address(address) in network for network in self._trusted):
@@ -180,7 +180,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_owed(self) -> bool:
-        """True if its caller has not taken all of an answer."""
+        """True if its caller has not read all of a response."""
         return self.transport.get_write_buffer_size() > 0
 
     def give_way(self) -> None:

@@ -39,7 +39,7 @@ class Problem(BaseModel):
 
 
 class Warning(BaseModel):  # noqa: A001 - its name on the wire
-    """What an answer lacks, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`."""
+    """Limitations of the answer, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`."""
 
     code: str
     message: str
@@ -177,7 +177,7 @@ class Status(BaseModel):
 
 
 class RunningJob(BaseModel):
-    """A running job; the counts are those of an import."""
+    """A running job; the counts are an import's."""
 
     job_id: str
     state: str
@@ -188,7 +188,7 @@ class RunningJob(BaseModel):
 
 
 OPEN = frozenset({"delete_category", "get_intention", "set_intention"})
-"""Commands with open answers in the document, as those of long work."""
+"""Commands whose answers the document leaves open, as for long work."""
 
 GATEWAY_ANSWERS: dict[str, type[BaseModel]] = {
     "live": Status,
@@ -275,7 +275,7 @@ WRITES: Mapping[str, tuple[type[BaseModel], ...]] = {
     "add_turns": (StoredTurn, StoredTurns),
     "upload_file": (StoredFile,),
 }
-"""What writes of turns answer, with 201 where something new was stored."""
+"""The response to writes of turns: 201 if something new was stored."""
 
 ALWAYS_LATER = ("import_export",)
 """Operations that are never answered with their result."""

@@ -55,7 +55,7 @@ NO_PATH_CALLERS: Mapping[str, Callers] = {}
 
 
 class Identify:
-    """Puts the `caller` into the scope; answers 401 to unknown ones.
+    """Puts the `caller` into the scope; answers 401 to unknown callers.
 
     `path_callers` are callers by path prefixes that identify them by other means, such as the pages by cookies: their
     refusals are put into the scope as `refused`, and the route answers.

@@ -237,7 +237,7 @@ def busy(meters: Meters, limit: str) -> Refused:
     if limit in SENDER_BOUNDS:
         message = "too many of your requests are under way: wait for answers"
         return Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
-    return Refused("unavailable", "this gateway has too much under way", retry_after_s=RETRY_AFTER_S)
+    return Refused("unavailable", "this gateway is overloaded; try again", retry_after_s=RETRY_AFTER_S)
 
 
 def is_streaming(scope: Scope) -> bool:
@@ -277,7 +277,7 @@ async def pieces_of(request: Request) -> AsyncIterator[bytes]:
 async def read_upload(
     request: Request, max_bytes: int, too_large: Refused, unreadable: Refused, **bounds: int
 ) -> FormData:
-    """Read a form whose files go to disk as they come, `bounds` being those of the parser.
+    """Read a form, streaming its files to disk; `bounds` are the parser's limits.
 
     Raises Refused: `too_large` beyond `max_bytes`, `unreadable`, or one for a body that comes too slowly.
     """
@@ -300,7 +300,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a body (docs/contract.md)."""
 
 MAX_FORM_BYTES = 4096
-"""Maximum bytes of an unknown sender's body: a form of sign-in has a key and an address."""
+"""Maximum bytes of an unauthenticated body: a sign-in form has a key and an address."""
 
 SMALL_BODY_BYTES = 64 * 1024
 """Bodies up to this size do not use `body_bytes`: the HTTP library holds as much of each connection in any case."""
@@ -363,7 +363,7 @@ class ReadBodies:
 
 
 def seconds_of_body(limits: Limits, size: int) -> float:
-    """Return the time limit of a body after so many bytes."""
+    """Return the time limit of a body of which this many bytes have arrived."""
     return limits.body_seconds + size / limits.body_bytes_per_second
 
 

@@ -24,7 +24,7 @@ STREAM = re.compile(r"/v1/users/[^/]+/(events|export|files/[^/]+)|/admin/live/ev
 
 
 def is_stream(path: str) -> bool:
-    """True for a path whose answer has no end, or one that its reader decides about.
+    """True for a path whose response is endless or ended by its reader.
 
     >>> is_stream("/v1/users/u1/events"), is_stream("/v1/users/u1/memories/events")
     (True, False)
@@ -113,7 +113,7 @@ CODES_OF_HTTP: Mapping[int, str] = {404: "not_found", 405: "method_not_allowed",
 """Codes of the statuses that the framework itself raises."""
 
 EMPTY_NAME = re.compile(r"^/v1/(.*//|users/$)")
-"""A path that lacks a name, such as that of the user `""`."""
+"""A path with an empty name, such as the user `""`."""
 
 SENTENCES_OF_HTTP: Mapping[int, str] = {
     404: "there is nothing at this path",

@@ -204,7 +204,7 @@ class AnswerBody(AnswerRequest):
 
 
 class Nothing(BaseModel):
-    """No fields but those of the scope."""
+    """The fields of the scope only."""
 
 
 class MemoryChange(BaseModel):

@@ -130,7 +130,7 @@ COOL_DOWN_S = 30.0
 """Minimum distance between two requests to the provider: anyone can make up key ids."""
 
 MAX_AGE_S = 3600.0
-"""Time to live of the keys: one that the provider has withdrawn becomes invalid."""
+"""Time to live of the provider's keys, after which withdrawn keys are invalid."""
 
 TIMEOUT_S = 5.0
 
@@ -175,7 +175,7 @@ class SigningKeys:
         if key_id not in self._keys or time.monotonic() - self._fetched_at > MAX_AGE_S:
             await self._fetch()
         if not self._keys:
-            raise Refused("unavailable", "tokens can't be checked just now", retry_after_s=RETRY_AFTER_S)
+            raise Refused("unavailable", "tokens can't be checked now; try again", retry_after_s=RETRY_AFTER_S)
         if key_id not in self._keys:
             raise jwt.InvalidKeyError
         return self._keys[key_id]

@@ -85,7 +85,7 @@ class Chat:
             self._text = body.decode()
             parts = list(islice(_parts_at(self._text, _end_of_space(self._text, 0), "{"), MAX_FIELDS + 1))
         except (ValueError, RecursionError):
-            raise Refused("invalid_json", "the body is not JSON object") from None
+            raise Refused("invalid_json", "the body is not a JSON object") from None
         if len(parts) > MAX_FIELDS:
             raise Refused("too_large", f"a request has at most {MAX_FIELDS} fields")
         fields = {part.name: part.value for part in parts}

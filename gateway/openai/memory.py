@@ -43,7 +43,7 @@ BYTES_BESIDE_TEXT = 600
 """Memory of a waiting turn in addition to its text."""
 
 ATTEMPT_S, RETRY_S = 10.0, 1.0
-"""Timeout of one attempt, and the pause between two, in seconds."""
+"""Timeout of one attempt, and pause between attempts, in seconds."""
 
 MAX_ATTEMPTS_UNDER_WAY = 32
 
@@ -290,7 +290,7 @@ class ChatMemory:
     async def _assembled(self, exchange: Exchange, shown: Sequence[str]) -> Recalled:
         wishes = exchange.wishes
         if wishes.nonsense is not None:
-            raise Refused("invalid_value", "a header field makes no sense", f"{PREFIX}{wishes.nonsense}")
+            raise Refused("invalid_value", "this header field has an invalid value", f"{PREFIX}{wishes.nonsense}")
         if not exchange.question.text:
             return Recalled()
         call = Call.within(exchange.caller, exchange.user_id, wishes.wait_s, exchange.request_id)

@@ -238,7 +238,7 @@ class OpenAiErrors:
 
 
 def _rewritten(body: bytes) -> bytes | None:
-    """Return a problem in OpenAI's shape; None if it is not one of ours."""
+    """Return a problem in OpenAI's shape; None for a response that is not a problem."""
     try:
         told: Any = json.loads(body)
         if not told["type"].startswith(OWN_TYPE):

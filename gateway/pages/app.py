@@ -119,7 +119,7 @@ class PageHeaders:
 
 
 class ErrorPages:
-    """Shows refusals: a form again with what was typed, else a page with the head, and a way on."""
+    """Shows refusals: the form again with its input, else a page with a head and links to continue."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
@@ -151,7 +151,7 @@ class ErrorPages:
         return self._page(request, failed(), HTTPStatus.BAD_GATEWAY)
 
     def _page(self, request: Request, refused: Refused, status: int) -> Response:
-        """Return what happened, what to do, and the request's id for the operator."""
+        """Return the problem, the remedy, and the request's id for the operator."""
         title = TITLES[refused.code]
         again = str(request.url) if refused.code in ("timeout", "unavailable") and request.method == "GET" else None
         values = {"refused": refused, "title": title, "request_id": request_id_of(request), "again": again}

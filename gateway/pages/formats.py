@@ -32,7 +32,7 @@ SENTENCES = {
     "unavailable": "The memory service does not answer. Try again in a moment.",
     "internal": "Something failed in the service. Its log has the reason.",
 }
-"""What a refusal says to a person, by its code; the service's own sentence for all others."""
+"""Sentences of refusals on pages, by code; other codes show the service's own sentence."""
 
 
 def refusal(refused: Refused) -> str:
@@ -258,15 +258,15 @@ INTERACTION_MODES = {
     "LEARNING": "something to understand",
     "GENERAL": "none of these",
 }
-"""What a turn is for; it decides the budgets of a context."""
+"""The purpose of a turn; it decides the budgets of a context."""
 
 
 SURE_FROM = 0.7
-"""Confidence from which another mode than GENERAL is taken (docs/contract.md)."""
+"""Minimum confidence for a mode other than GENERAL (docs/contract.md)."""
 
 
 def kind_of(memory: Mapping[str, Any]) -> str:
-    """Return what a record is: a turn, the kind of fact that was found in turns, or a summary."""
+    """Return the kind of a record: a turn, a kind of fact found in turns, or a summary."""
     origin = memory.get("origin", "said")
     if origin == "distilled":
         return "Summary"
@@ -276,7 +276,7 @@ def kind_of(memory: Mapping[str, Any]) -> str:
 
 
 def speaker_of(memory: Mapping[str, Any]) -> str:
-    """Return the name of what said it, else its role; a summary has neither."""
+    """Return the speaker's name, else the role; a summary has neither."""
     return str(memory.get("speaker") or memory.get("role") or "summary")
 
 

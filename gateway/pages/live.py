@@ -1,4 +1,4 @@
-"""Parts of a page that follow what happens: server-sent events with their text."""
+"""Live parts of a page: server-sent events with their text."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ MIN_INTERVAL_S = 1.0
 """Minimum distance between two events of one stream."""
 
 REFRESH_S = 5.0
-"""Interval of rendering without a known change: lag and models announce none."""
+"""Interval of rendering without a known change: lag and models don't announce theirs."""
 
 MAX_STREAM_S = 900.0
 """Length of one stream: a revoked key is noticed when the browser connects again."""

@@ -118,7 +118,7 @@ MAX_COLOURED_USERS = 10_000
 
 @dataclass(frozen=True)
 class Link:
-    """An entry of the navigation. `picks`: the pickers that its page has. `of`: what it is about, or needs."""
+    """An entry of the navigation. `picks`: its page's pickers. `of`: its subject, or its requirement."""
 
     page: str
     title: str
@@ -233,7 +233,7 @@ class Pages:
         return replace(view, project=first, projects=names)
 
     async def render(self, view: View, template: str, title: str, active: str, **values: Any) -> HTMLResponse:
-        """Return a page, with what the action before it left to say. Raises Refused."""
+        """Return a page, with the notice of the action before it. Raises Refused."""
         return self.page(view, template, await self._header(view, title, active), **values)
 
     def page(self, view: View, template: str, header: Header, status: int = 200, **values: Any) -> HTMLResponse:
@@ -259,16 +259,16 @@ class Pages:
         return HTMLResponse(rendered(template, values), status)
 
     def done(self, address: str, notice: str, *, undo: Undo | None = None, secret: str | None = None) -> Response:
-        """Redirect to the page that shows the result of an action, and says what was done."""
+        """Redirect to the page that shows the result of an action, with a notice."""
         return self.flashes.keep(see(address), Flash(notice, undo, secret=secret))
 
     def refused(self, address: str, action: str, form: Form | None, refused: Refused) -> Response:
-        """Redirect to the page of a form that was refused: it has what was typed, and says what is wrong."""
+        """Redirect to the page of a refused form, with its input and the error."""
         fields = {} if form is None else form.fields
         return self.flashes.keep(see(address), Flash(form=RefusedForm(action, fields, refused)))
 
     def bare_header(self, view: View, title: str, active: str = "-") -> Header:
-        """Return the head of a page without pickers, for which nothing is asked."""
+        """Return the head of a page without pickers; needs no requests."""
         shown = ((name, tuple(link for link in links if self._is_shown(view, link))) for name, links in GROUPS)
         key = view.caller.name if self.is_signed_in else None
         return Header(title, active, groups=tuple(group for group in shown if group[1]), key=key)
@@ -355,7 +355,7 @@ async def _or(asked: Awaitable[AnswerT], otherwise: OtherT) -> AnswerT | OtherT:
 
 @contextmanager
 def worker_may_be_away() -> Iterator[None]:
-    """Ignore that the worker does not answer: the page shows what the gateway knows."""
+    """Ignore a worker that does not answer: the page shows the gateway's own data."""
     try:
         yield
     except Refused as refused:

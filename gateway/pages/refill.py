@@ -1,4 +1,4 @@
-"""Put what was typed back into the form of a page, and mark the field that was refused. Pure."""
+"""Put the input back into a page's form, and mark the refused field. Pure."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,7 +11,7 @@ KEPT = ("hidden", "submit", "password", "file")
 TICKED = ("checkbox", "radio")
 
 ERROR_ID = "refusal"
-"""The id of the sentence that says what is wrong."""
+"""The id of the element with the error message."""
 
 Attributes = dict[str, str | None]
 

@@ -55,7 +55,7 @@ class RefusedForm:
 
 @dataclass(frozen=True)
 class Flash:
-    """A notice. `undo` takes the action back; `form` is what was refused; `secret` is shown this once."""
+    """A notice. `undo` takes the action back; `form` is the refused form; `secret` is shown only once."""
 
     notice: str | None = None
     undo: Undo | None = None
@@ -127,7 +127,7 @@ class View:
     hues: dict[str, int] = field(default_factory=dict)
     """Colours of the user's modes by their place: the page that lists them fills it."""
     flash: Flash | None = None
-    """What to say about the action before this page."""
+    """The notice of the action before this page."""
 
     def call(self, wait_s: float = 10.0) -> Call:
         """Return a call about the chosen user. Raises Refused if none was chosen."""
@@ -164,7 +164,7 @@ class View:
 
     @property
     def rights(self) -> str:
-        """What the caller may do, in words."""
+        """The caller's permissions, in words."""
         if self.user is None or self.may("manage"):
             return "" if self.caller.grants is None or self.user is None else "may change"
         return "may add" if self.may("write") else "read-only"
@@ -175,7 +175,7 @@ class View:
         return f"hue-{self.hues.get(name, crc32(name.encode())) % HUES}"
 
     def address(self, page: str = "", /, *parts: str, **changes: Any) -> str:
-        """Return the address of a page, with what is chosen; a change of None leaves a parameter out.
+        """Return the address of a page, with the current choices; a change of None removes a parameter.
 
         `parts` follow the page's path, encoded, such as the id of a memory.
         """
@@ -245,7 +245,7 @@ async def read_form(request: Request) -> Form:
         body = (await request.body()).decode()
         return Form(parse_qs(body, max_num_fields=MAX_FIELDS, errors="strict"))
     except ValueError:
-        raise Refused("invalid_value", "the form can't be read") from None
+        raise Refused("invalid_value", "the form can't be read; load the page again and send it again") from None
 
 
 def name_of(request: Request, parameter: str) -> str:

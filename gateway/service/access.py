@@ -1,4 +1,4 @@
-"""Check a caller's grants before anything is written, and log what it destroys, exports or replays.
+"""Check a caller's grants before any write, and log deletions, exports and replays.
 
 The service checks grants again, by the principal. A refusal reveals nothing about existing data.
 
@@ -23,7 +23,7 @@ from schemas.state.policies import Permission, admits
 PROJECT = "project_id"
 
 DEFAULT_PROJECT = "default"
-"""The project of requests that name none (docs/contract.md)."""
+"""The default project of requests (docs/contract.md)."""
 
 
 def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
@@ -103,7 +103,7 @@ def require_operating(caller: Caller) -> None:
 
 
 def _whole(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
-    """Return the grants of whole projects: what the service shows of one is not told apart by further fields."""
+    """Return the grants of whole projects: the service does not distinguish data within one by further fields."""
     return [grant for grant in _granted(caller, user_id, permission) if not grant.is_limited]
 
 
@@ -113,7 +113,7 @@ def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
 
 
 def _refused(permission: Permission) -> Refused:
-    return Refused("not_allowed", f"this key may not {permission} here")
+    return Refused("not_allowed", f"this key may not {permission} here; use a key whose grants allow it")
 
 
 AUDIT = "gateway.audit"

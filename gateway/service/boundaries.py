@@ -60,7 +60,7 @@ class Boundaries:
             return None
 
     def after(self, prefix: str, cursor: str | None) -> Iterator[Json]:
-        """Yield those of users whose name begins with `prefix`, behind the boundary `cursor`."""
+        """Yield the boundaries of users whose name begins with `prefix`, after the boundary `cursor`."""
         # Of several fields the name is the key.
         encoded = boundary_key([prefix]) if len(self.fields) == 1 else prefix
         start = bisect_left(self._names, encoded)

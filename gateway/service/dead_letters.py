@@ -196,7 +196,7 @@ class DeadLetterList:
         """True once an earlier letter had to be left out."""
 
     def take(self, letter: DeadLetter) -> None:
-        """Take a letter; one that was published again and refused again marks the letter before it."""
+        """Take a letter; if it is a replayed record refused again, mark the earlier letter."""
         if letter.position in self._letters:
             return
         self._letters[letter.position] = letter
@@ -254,14 +254,14 @@ class DeadLetterTopic(Protocol):
         """Follow the topic, if not yet started; return once all existing letters are in the list."""
 
     def read(self, positions: Sequence[LetterPosition]) -> AsyncGenerator[Record]:
-        """Yield the whole records at these positions, without those that are gone."""
+        """Yield the whole records at these positions, skipping records that no longer exist."""
 
     async def publish(self, records: Sequence[Outgoing]) -> None:
         """Write records; return once all are acknowledged."""
 
 
 class NoDeadLetters:
-    """A topic without letters, for a service that shows none."""
+    """An empty topic, for a service that does not show letters."""
 
     topic_prefix = ""
     boundary_fields = USER_BOUNDARY
@@ -282,7 +282,7 @@ class NoDeadLetters:
 class LetterFilter:
     """Filter of letters; None admits any value. `until` is the order of the newest one.
 
-    Letters that were dismissed are listed apart from the others.
+    Dismissed letters are listed separately.
     """
 
     user: str | None = None
@@ -392,7 +392,7 @@ class DeadLetters:
     async def replay_edited(self, call: Call, letter: DeadLetter, value: bytes) -> None:
         """Publish a letter with another value, under its key. Raises Refused.
 
-        The value must be of the letter's user: a caller edits what it may manage into nothing else.
+        The value must belong to the letter's user, so that an edit can't reach another user's data.
         """
         async with self._replaying:
             if (obstacle := self.obstacle(call.caller, letter)) is not None:
@@ -408,7 +408,7 @@ class DeadLetters:
             except ValueError:
                 is_object = False
             if not is_object:
-                raise Refused("invalid_value", "the value is no JSON object", "value")
+                raise Refused("invalid_value", "the value is not a JSON object", "value")
             if letter.user is not None and after.user != letter.user:
                 raise Refused("invalid_value", f"the value must stay a record of {letter.user}", "value")
             if not _may(call.caller, after, "manage"):

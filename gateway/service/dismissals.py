@@ -37,5 +37,5 @@ class Dismissals:
                 written.replace(self._file)
             except OSError as problem:
                 log.error("dismissals can't be kept: %s", problem)  # noqa: TRY400
-                raise Refused("unavailable", "this gateway can't keep which letters were dismissed") from None
+                raise Refused("unavailable", "this gateway can't store dismissals of letters") from None
         self._letters = set(latest)

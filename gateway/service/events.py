@@ -79,7 +79,7 @@ class EventReader:
         self._moves: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def read(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> list[tuple[str, Event]]:
-        """Return boundary and event for each change in a record; none for an unreadable one."""
+        """Return boundary and event for each change in a record; an unreadable record has none."""
         try:
             return list(self._events((key or b"").decode(), from_json(value or b""), timestamp_ms))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -209,7 +209,7 @@ class Feed:
                 self._listeners.pop(boundary, None)
 
     def _missed(self, boundary: str, partition: int, after: str) -> Sequence[Sent] | None:
-        """Return the buffered events behind an id; None if some may be gone."""
+        """Return the buffered events after an id; None if some may have been dropped."""
         parts = EVENT_ID.match(after)
         offsets = [int(offset) for offset in parts[2].split("-")[1:]] if parts else []
         if parts is None or int(parts[1]) != partition or len(offsets) != len(TOPICS):

@@ -46,7 +46,7 @@ UNDECIDED = ("timeout", "unavailable", "internal")
 
 
 class PageDrawer(Protocol):
-    """Draws pages where what a file does can harm nothing."""
+    """Draws pages in a sandbox, as files are untrusted."""
 
     async def draw(self, path: Path, page: int) -> bytes:
         """Return a page of a PDF, counted from 1, as WebP. Raises `ReadFailed`."""
@@ -149,7 +149,9 @@ class Files:
         try:
             scope = self._scope.model_validate(self._requests.full_scope(call, upload.scope)).model_dump()
         except ValidationError as problem:
-            raise Refused("invalid_value", "the scope is invalid", str(problem.errors()[0]["loc"][0])) from None
+            raise Refused(
+                "invalid_value", "this field of the scope is invalid", str(problem.errors()[0]["loc"][0])
+            ) from None
         require_scope(call.caller, call.user_id, scope, "write")
         memory_id = derive_memory_id(scope, fields["conversation_id"], fields["turn_id"])
         boundary = self._requests.key_of(call.user_id)
@@ -194,7 +196,7 @@ class Files:
         """Return a page of a PDF that a memory of the user has, as WebP. Raises Refused: `not_found`, `unavailable`."""
         opened = await self.open(call, sha256)
         if self._drawer is None:
-            raise Refused("not_found", "this gateway draws no pages", "page")
+            raise Refused("not_found", "this gateway can't draw pages of files", "page")
         key = self._requests.key_of(call.user_id), sha256, page
         if (picture := self._pictures.pop(key, None)) is None:
             try:
@@ -213,7 +215,7 @@ class Files:
 
     def _kept(self) -> FileStore:
         if self._store is None:
-            raise Refused("unavailable", "this gateway keeps no files")
+            raise Refused("unavailable", "this gateway stores no files")
         return self._store
 
     async def _status(self, call: Call, scope: Json, memory_id: str) -> str | None:

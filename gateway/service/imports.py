@@ -404,7 +404,9 @@ def _too_many() -> Refused:
 
 def _no_room(problem: OSError) -> Refused:
     log.error("exports can't be kept: %s", problem)
-    return Refused("unavailable", "this gateway has no room for exports", retry_after_s=RETRY_AFTER_S)
+    return Refused(
+        "unavailable", "this gateway has no room for exports now; try again later", retry_after_s=RETRY_AFTER_S
+    )
 
 
 def _locked(folder: Path) -> int | None:

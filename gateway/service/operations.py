@@ -115,7 +115,9 @@ class Operations:
         except MemoryServiceError as error:
             raise Refused("invalid_value", error.message, "read_after") from None
         if written.partition != await self._requests.partition_of(call.user_id):
-            raise Refused("invalid_value", "read_after is a place of another user's writes", "read_after")
+            raise Refused(
+                "invalid_value", "read_after is a position of another user's writes; pass this user's", "read_after"
+            )
         return written.offset
 
 

@@ -172,7 +172,7 @@ def refused_by_service(code: str, message: str, field: str | None) -> Refused:
             return Refused("unavailable", message, field, retry_after_s=RETRY_AFTER_S)
         return unavailable()
     if code == "not_allowed":
-        return Refused("not_allowed", "this key may not do this here")
+        return Refused("not_allowed", "this key may not do this here; use a key whose grants allow it")
     if code in INTERNAL_CODES:
         log.error("%s: %s", code, message)
         return failed()

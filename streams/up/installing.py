@@ -139,7 +139,7 @@ class Download:
         group, artifact, version = jar.coordinate.split(":")
         path = context.project(group, artifact).at_version(version).artifact().resolve()
         if hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
-            raise ValueError("its hash is not the locked one")
+            raise ValueError("its hash differs from the locked one")
         return Path(path)
 
 

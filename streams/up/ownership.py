@@ -119,7 +119,7 @@ async def _end(pid: int, layout: Layout, name: str) -> None:
                 while is_child(pid, layout, name):
                     await asyncio.sleep(ORPHAN_POLL_INTERVAL_S)
                 return
-    raise StartRefused(f"the {name} of an earlier start, process {pid}, can't be ended")
+    raise StartRefused(f"the {name} of an earlier start, process {pid}, can't be ended: end it, then start again")
 
 
 def supervisor_of(layout: Layout) -> int | None:

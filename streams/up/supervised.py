@@ -172,7 +172,7 @@ class SupervisedChild:
             if is_refusal:
                 raise SettingsRefused(f"the {name} refuses its settings")
             if not self.was_ready and short >= MAX_FAILED_STARTS:
-                raise StartRefused(f"the {name} does not start")
+                raise StartRefused(f"the {name} does not start; its output above has the reason")
             self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))
             await asyncio.sleep(pause_s)
 

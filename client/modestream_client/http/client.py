@@ -135,7 +135,7 @@ class HttpTransport:
         """Send a record and wait for its answer: the gateway answers no earlier. Returns the place of a turn."""
         _, place = await self.request(topic, record, principal=principal, timeout=timeout, deadline=False)
         if place is None:
-            raise ValueError(f"the gateway returns no place of a record on {topic}")
+            raise ValueError(f"the gateway returns no position for a record on {topic}")
         return place
 
     async def request(

@@ -202,7 +202,7 @@ MAX_FIELD_BYTES = 2 * 1024 * 1024
 MAX_FIELDS = 32
 
 MAX_UPLOADS = 64
-"""Uploads that are taken at the same time: each lies in a temporary file until it is stored."""
+"""Maximum concurrent uploads: each occupies a temporary file until it is stored."""
 
 RUNS_NOWHERE = {
     # What is uploaded may be a page with a script: it runs nowhere as one of ours.
@@ -225,7 +225,7 @@ def file_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     )
     async def upload_file(request: Request, call: WriteCall, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         if taken.locked():
-            raise Refused("unavailable", "this gateway has too many uploads under way", retry_after_s=RETRY_AFTER_S)
+            raise Refused("unavailable", "too many uploads are in progress; try again", retry_after_s=RETRY_AFTER_S)
         async with taken:
             form = await read_file_form(request, service.files)
             try:

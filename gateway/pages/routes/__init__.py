@@ -1,1 +1,1 @@
-"""The pages, a module each: what is asked of the service, and what a template gets."""
+"""The pages, one module each: requests to the service, and the data of the template."""

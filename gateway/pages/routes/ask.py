@@ -44,7 +44,7 @@ LIKELY = 0.15
 """Probability from which a hit is shown; less likely ones are folded."""
 
 AS_A_CLIENT = "~client"
-"""The choice of the mode that a client gets that names none; no mode has this name."""
+"""The choice "a client's default mode"; no mode has this name."""
 
 ANSWER_WAIT_S = 60.0
 """Timeout of a model's answer."""

@@ -1,4 +1,4 @@
-"""Files: what was read of each, uploads, a file's text next to a picture of its page, and reading failed ones again."""
+"""Files: reading status, uploads, a file's text next to a picture of its page, retries of failed files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -141,7 +141,7 @@ async def _parts(pages: Pages, view: View, memory_id: str, **fields: Any) -> Jso
 
 
 async def _file_page(pages: Pages, view: View, memory_id: str) -> Response:
-    """Show a page of a file, or the part of its text from a position on; `start` and `end` are what is marked."""
+    """Show a page of a file, or its text from a position on; `start` and `end` bound the marked text."""
 
     def number(name: str) -> int | None:
         text = view.query.get(name, "")

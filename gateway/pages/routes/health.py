@@ -1,4 +1,4 @@
-"""Health: vectors, backlog, models and jobs, with what repairs them; what needs attention on any page; undoing.
+"""Health: vectors, backlog, models and jobs, with repairs; warnings for all pages; undoing.
 
 Criteria say whether modes are worth their cost; for each mode also week by week.
 
@@ -39,7 +39,7 @@ JOBS: Mapping[str, tuple[str, Operation[Any]]] = {
     rows.EVALUATE.name: ("Measure recall on questions from this log", rows.EVALUATE),
     rows.REFRESH.name: ("Understand turns again that are due", rows.REFRESH),
 }
-"""Jobs that a person may start, with what they do."""
+"""Jobs that a person may start, with descriptions."""
 
 
 def health_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -72,7 +72,7 @@ def health_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def start(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
         if (job := form.text("job")) not in JOBS:
-            raise Refused("invalid_value", "there is no such job", "job")
+            raise Refused("invalid_value", "there is no such job; load the page again and choose one", "job")
         title, operation = JOBS[job]
         arguments = {"all_projects": view.project is None}
         await pages.service.operations.start(operation, view.call(), view.write_scope, arguments)
@@ -108,7 +108,7 @@ def health_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 async def troubles_of(pages: Pages, view: View) -> list[Json]:
-    """Return what a person should look at: a sentence, the page, its count, and the job that repairs it."""
+    """Return the warnings: a sentence, the page, a count, and the job that repairs it."""
     letters = pages.service.dead_letters
     await letters.begin()
     tally = letters.tally(view.caller, LetterFilter(view.user, None, None))

@@ -27,7 +27,7 @@ LISTED_WITHOUT_SCRIPT = 50
 """Rows of the table without scripts; with them, it lists the points in view."""
 
 MAP_WAIT_S = 45.0
-"""Timeout of the points: those of a user with many memories are laid out first."""
+"""Timeout of the points: with many memories, they must be laid out first."""
 
 MOVE_WAIT_S = 60.0
 """Timeout of a move: 500 memories take about a second."""
@@ -39,7 +39,7 @@ COMPRESSION = 6
 """Level of gzip: 20,000 points shrink to a fifth in 0.1 s; higher levels save 3 % more in twice the time."""
 
 CLOUD_FIELDS = ("mode", "space", "method", "made_at", "settled", "left_out")
-"""Fields of a cloud besides its points."""
+"""Fields of a cloud other than its points."""
 
 
 def map_pages(pages: Pages) -> Sequence[BaseRoute]:

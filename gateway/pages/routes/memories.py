@@ -196,7 +196,7 @@ async def _export(pages: Pages, view: View, form: Form) -> Response:
 
 
 def _told(notice: str, outcome: Outcome) -> str:
-    """Return a notice, with what could not be done."""
+    """Return a notice that includes failures."""
     if outcome.refusal is None:
         return notice
     return f"{notice} {plural(outcome.failed, 'memory', 'memories')} could not be changed: {outcome.refusal.message}."

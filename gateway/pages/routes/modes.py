@@ -34,7 +34,7 @@ PROMPTED_STEPS = (
 )
 
 CHOICES = {"decays": DECAYS, "by_type": BY_TYPE, "decaying_types": DECAYING_TYPES, "prompted_steps": PROMPTED_STEPS}
-"""What the forms of modes offer."""
+"""The choices in the forms of modes."""
 
 LONG_WAIT_S = 60.0
 """Timeout of a deletion, a renaming or a search for suggestions."""

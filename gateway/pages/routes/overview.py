@@ -1,4 +1,4 @@
-"""Home: what a user's memory has lately, or all users; without any, the way to a first memory."""
+"""Home: a user's recent memory, or all users; without any, how to add a first memory."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ LATEST = 6
 """Conversations and memories of the home page."""
 
 WAIT_S = 3.0
-"""Timeout of a request to the worker; without an answer the page shows what the gateway knows."""
+"""Timeout of a request to the worker; without an answer the page shows the gateway's own data."""
 
 
 def overview_pages(pages: Pages) -> Sequence[BaseRoute]:

@@ -63,7 +63,7 @@ def pipeline_pages(pages: Pages) -> Sequence[BaseRoute]:
         view, form = pages.view(request), await read_form(request)
         revision = form.text("revision")
         if not revision.isdecimal():
-            raise Refused("invalid_value", "there is no such revision", "revision")
+            raise Refused("invalid_value", "there is no such revision; choose one of the list", "revision")
         fields = {"revision": int(revision), "note": f"back to revision {revision}"}
         done = await operations.run(rows.ROLLBACK_PIPELINE, call_of(view), {}, fields)
         return pages.done(
@@ -99,7 +99,7 @@ def edit_of(step: Mapping[str, Any], query: Mapping[str, str]) -> Json:
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what differs between a step and its next revision, as texts."""
+    """Return the differences between a step and its next revision, as texts."""
 
     def shown(step: Mapping[str, Any]) -> dict[str, str]:
         config = {name: json.dumps(value, ensure_ascii=False) for name, value in step["config"].items()}

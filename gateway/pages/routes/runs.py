@@ -29,7 +29,7 @@ PARTS = {
     "answer": "Answered",
     "consolidate": "Consolidated",
 }
-"""What a run did, in words."""
+"""A description of a run."""
 
 PIPELINES = {"memorize": "memorize: turns", "retrieve": "retrieve: questions", "evolve": "evolve: consolidations"}
 
@@ -140,7 +140,7 @@ def totals_of(run: Mapping[str, Any]) -> Totals:
 
 
 def by_turn(runs: Sequence[Json]) -> list[Json]:
-    """Return runs in their order, those of one turn after its first one."""
+    """Return runs in order, but with a turn's later runs right after its first."""
     of_turn: dict[str, list[Json]] = {}
     for run in runs:
         of_turn.setdefault(run.get("memory_id") or run["run_id"], []).append(run)

@@ -28,7 +28,7 @@ SAMPLE = Path(__file__).parents[1] / "sample.json"
 SAMPLE_USER = "sample"
 
 FORM_BYTES = 64 * 1024
-"""Bytes of an upload besides its file."""
+"""Maximum bytes of an upload in addition to its file."""
 
 PIECE_BYTES = 256 * 1024
 
