@@ -127,7 +127,7 @@ class CopiedFiles(NamedTuple):
 async def copy_files(
     source: ObjectBytes, target: ObjectBytes, *, forgotten: Collection[str] = frozenset()
 ) -> CopiedFiles:
-    """Copy what the target lacks, and remove from it what the source has no more of forgotten memories.
+    """Copy the files that the target lacks, and remove its files of memories forgotten at the source.
 
     Nothing else is removed: a source may be lost. Raises Unavailable.
     """
@@ -189,6 +189,6 @@ async def _copy(source: ObjectBytes, key: str, target: ObjectBytes, target_key: 
 
 
 def _hash_in(key: str) -> str | None:
-    """Return the hash that a key names; None for what is no file of ours."""
+    """Return the hash that a key names; None for keys of other files."""
     parts = key.split("/")
     return parts[1] if len(parts) == 3 and SHA256.fullmatch(parts[1]) else None

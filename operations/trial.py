@@ -157,7 +157,7 @@ class CompareOptions:
 
 
 async def compare(options: CompareOptions, settings: Settings) -> int:
-    """Ask both the same, print what differs; return 0, or 1 if the fork finds less evidence, beyond chance.
+    """Ask both the same, print the differences; return 1 if the fork finds significantly less evidence, else 0.
 
     Raises ValueError for a file that has no questions, MemoryClientError, Unavailable.
     """
@@ -231,7 +231,7 @@ def is_worse(compared: Iterable[Compared]) -> bool:
 
 
 def lines_of(compared: Sequence[Compared], options: CompareOptions) -> list[str]:
-    """Return the questions whose hits differ, each with what only one side has, then the sums."""
+    """Return the questions whose hits differ, each with the hits that only one side has, then the sums."""
     lines = []
     for number, each in enumerate(compared, 1):
         sides = ((options.user, each.before, each.after), (options.fork, each.after, each.before))

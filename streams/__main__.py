@@ -410,7 +410,7 @@ def _print(document: dict[str, Any]) -> int:
 
 
 LOGGED = (_worker, _gateway)
-"""Commands that log what is wrong with their settings, and all else, as JSON."""
+"""Commands that log everything as JSON, including errors in their settings."""
 
 
 def _unknown_names(options: argparse.Namespace) -> list[str]:

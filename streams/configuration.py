@@ -1,4 +1,4 @@
-"""Reads the settings of a command, and says what is wrong with them: one line for each, without values.
+"""Reads the settings of a command, and reports errors: one line for each, without values.
 
 Values are left out, as they may be keys.
 """

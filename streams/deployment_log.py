@@ -41,7 +41,7 @@ async def agree(
     merge: Callable[[Sequence[Entry]], Entry] = lambda records: records[0],
     read: Callable[[Iterable[bytes], type[Entry]], list[Entry]] = readable,
 ) -> Entry:
-    """Return what counts for a deployment: what `merge` makes of all records of a key, by default the first of them.
+    """Return the agreed value of a key: `merge` of all its records, by default the first.
 
     `own` is written where there is no record.
     """

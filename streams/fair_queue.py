@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from schemas.messages.records import Record
 
 MAX_TURN_S = 0.5
-"""Seconds of a turn: what takes longer waits for a store that does not answer, and holds up no other."""
+"""Slot timeout in seconds: a longer request is assumed stuck on a store and gives its slot back."""
 
 Item = TypeVar("Item")
 

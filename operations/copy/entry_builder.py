@@ -128,7 +128,7 @@ class LogTarget(Protocol):
         """Return the records that were copied to places at or after these offsets; default 0."""
 
     async def write(self, entry: Entry) -> int:
-        """Write a record and return its offset when Kafka has it. Raises MemoryServiceError if it can't be taken."""
+        """Write a record and return its offset. Raises MemoryServiceError if Kafka refuses it."""
 
     async def carry_out(self, entry: Entry, /) -> str | None:
         """Write a command or trigger and wait until it has taken effect; return why its content was refused, if so.

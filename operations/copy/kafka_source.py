@@ -85,7 +85,7 @@ class ArchivedLog:
         return any([await self._reader.begin((self._topics.turns, partition)) > 0 for partition in partitions])
 
     async def read_through(self, partition: int, take: Callable[[Record], None], page: int = 1000) -> int:
-        """Call `take` with all present turns, keep none, and return the end of the log."""
+        """Call `take` with all present turns, one by one, and return the end of the log."""
         end = (await self._reader.ends())[self._topics.turns, partition]
         offset = 0
         while offset < end:

@@ -109,7 +109,7 @@ class KafkaTarget:
         raise MemoryServiceError("unavailable", f"so says the worker of {self._settings.topic_prefix}")
 
     async def _carried_out(self, entry: Entry) -> bytes | None:
-        """Write a record and wait until it has taken effect; return its reply, None if that is lost."""
+        """Write a record and wait until it has taken effect; return its reply, or None if the reply was lost."""
         with self._replies.expect() as pending:
             headers = (*entry.headers, *self._reply_headers(pending.correlation_id))
             partition, offset = await self._send(self._topics[entry.log], entry, headers)
@@ -268,7 +268,7 @@ Target = TypeVar("Target", bound=KafkaTarget)
 async def open_target_as(
     make: Callable[..., Target], settings: Settings, principal: str | None, say: Callable[[str], None]
 ) -> AsyncIterator[Target]:
-    """Create the missing topics of a deployment, and open it for writing by what `make` returns.
+    """Create the missing topics of a deployment, and open it for writing with the target from `make`.
 
     Raises Unavailable or MemoryUnreachable without a broker, ValueError for topics with other numbers of partitions.
     """

@@ -99,7 +99,7 @@ class MemoryFilter:
 
     @property
     def needs_columns(self) -> bool:
-        """True if columns alone know what is admitted."""
+        """True if columns alone decide which memories are admitted."""
         return self.filters is not None or self.as_of_ms is not None
 
     def admits(self, mode: str, type_: str, scope: Mapping[str, str]) -> bool:

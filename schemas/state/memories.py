@@ -317,7 +317,7 @@ class Memory(BaseModel, frozen=True):
 
 
 ReadMemory = Callable[[str], Memory | None]
-"""Return the current record of a memory id; None if it is gone."""
+"""Return the current record of a memory id; None if it was forgotten."""
 
 
 class MemoryExcerpt(BaseModel, frozen=True):

@@ -1,4 +1,4 @@
-"""Processes beside a worker: their priority, and their end with the one that started them, however it died."""
+"""Child processes of a worker: their priority, and their end when the worker ends, however it died."""
 
 import os
 import select
@@ -18,4 +18,4 @@ def end_with_parent() -> None:
 
 
 LOW_PRIORITY = 10
-"""The niceness of long texts, long layouts and exports beside turns and questions: embedding and answers come first."""
+"""The niceness of long texts, long layouts and exports: embedding and answers come first."""

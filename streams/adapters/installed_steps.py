@@ -111,7 +111,7 @@ def _parted(path: str) -> tuple[str, str]:
 
 
 async def _tried_in_child(module: str, limit_s: float) -> str | None:
-    """Import a module in a process of its own; return what is wrong, None for nothing."""
+    """Import a module in a separate process; return the error, or None."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", CHILD, json.dumps(sys.path), module),
         stdin=DEVNULL,
@@ -135,7 +135,7 @@ async def _tried_in_child(module: str, limit_s: float) -> str | None:
 
 
 async def _imported(module: str, limit_s: float) -> str | None:
-    """Import a module here, in a thread; return what is wrong, None for nothing."""
+    """Import a module here, in a thread; return the error, or None."""
 
     def attempt() -> str | None:
         importlib.invalidate_caches()

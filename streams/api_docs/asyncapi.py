@@ -36,16 +36,16 @@ DEAD_LETTER = "dead-letter"
 """The name of the message."""
 
 BOUNDARY = "boundary.v1"
-"""The name of the message that tells of a boundary."""
+"""The name of the message about a boundary."""
 
 CONTEXT, RATING = "context.v1", "rating.v1"
-"""The names of the messages about contexts: what each is based on, and what callers say of it."""
+"""The names of the messages about contexts: the basis of each, and callers' ratings."""
 
 RECEIPT = "receipt.v1"
-"""The name of the message that tells that something was forgotten."""
+"""The name of the message about a forgetting."""
 
 RUN = "run.v1"
-"""The name of the message that tells how a request went."""
+"""The name of the message about a run."""
 
 COMPONENTS = "#/components/schemas/{model}"
 """The location of schemas in an AsyncAPI document."""

@@ -43,7 +43,7 @@ class BoundaryChanges:
     def may_follow_tombstone(self, boundary: str, forgets: int, memories: int) -> bool:
         """True unless the boundary was forgotten and this count is of before, or of nothing since.
 
-        `forgets` is what `self.forgets` was when the count began.
+        `forgets`: the value of `self.forgets` when the count began.
         """
         if self._forgotten.get(boundary, 0) > forgets:
             return False

@@ -28,7 +28,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 
 class GraphBuilder:
-    """Collects nodes and constants; every method returns the name of what it adds."""
+    """Collects nodes and constants; every method returns the name of the value it adds."""
 
     def __init__(self, weights: Tensors) -> None:
         self.nodes: list[NodeProto] = []

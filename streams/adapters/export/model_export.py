@@ -120,7 +120,7 @@ def export_model(name: str, target: Path, precision: Precision, progress: Callab
 
 @contextmanager
 def _lock(target: Path, progress: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock beside `target`. The system releases it with the process, so a killed one blocks no other."""
+    """Hold the lock file next to `target`. The system releases it with the process, so a killed process blocks none."""
     with (target.parent / f".{target.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

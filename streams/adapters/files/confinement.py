@@ -1,4 +1,4 @@
-"""Take away from this process what reading a file does not need: memory, processor time, network, files to write.
+"""Confine this process to what reading a file needs: limit memory and processor time, deny network and file writes.
 
 A library's defect must not become the worker's. Limits hold on every system; on Linux the kernel also refuses sockets,
 programs, further processes, signals to others and changes of files, whatever code runs. Elsewhere only Python code is

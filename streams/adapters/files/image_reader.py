@@ -1,4 +1,4 @@
-"""Reader of images: what is printed on them, by OCR on this machine."""
+"""Reader of images: printed text, by OCR on this machine."""
 
 import io
 from functools import cache

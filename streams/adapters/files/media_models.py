@@ -19,7 +19,7 @@ PAUSE_S = 1.5
 
 
 class MediaModels:
-    """What models made of the pieces of one file."""
+    """The models' results for the pieces of one file."""
 
     def __init__(self, language: LanguageModel | None) -> None:
         self._language = language
@@ -53,7 +53,7 @@ class MediaModels:
                 raise ReadFailed("unreadable", f"The model can't read the file: {problem}.") from problem
 
     def complete(self, read: FileText) -> FileText:
-        """Return a file's text with what the models saw and heard."""
+        """Return a file's text, including the models' texts of its images and sound."""
         if self._heard:
             return self._transcript(read)
         if not self._caption:

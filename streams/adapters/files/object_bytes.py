@@ -53,7 +53,7 @@ class ObjectBytes:
             raise Unavailable(f"files can't be stored: {problem}") from None
 
     async def find(self, prefix: str) -> list[StoredBytes]:
-        """Return what lies under keys with this beginning."""
+        """Return the files whose keys start with this prefix."""
         stored: list[StoredBytes] = []
         if self._is_missing:
             return stored
@@ -81,7 +81,7 @@ class ObjectBytes:
             raise Unavailable(f"files can't be read: {problem}") from None
 
     async def remove(self, keys: Sequence[str]) -> None:
-        """Remove bytes; those of a folder one by one, so that a missing one keeps none of the others."""
+        """Remove files; in a folder one by one, so that a missing file does not stop the removal of others."""
         for key in () if self._is_missing else keys:
             try:
                 await obstore.delete_async(self._store, key)
@@ -145,7 +145,7 @@ async def _from_bucket(uri: str) -> AsyncIterator[bytes]:
 
 
 async def _from_web(uri: str) -> AsyncIterator[bytes]:
-    """Yield what is at an address itself: a redirect may lead anywhere."""
+    """Yield the content of an address. Redirects are not followed, as they may lead anywhere."""
     timeout = aiohttp.ClientTimeout(total=FETCH_S, sock_connect=CONNECT_S, sock_read=SILENT_S)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(uri, allow_redirects=False) as answer:
         if answer.status != 200:

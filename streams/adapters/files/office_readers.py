@@ -36,7 +36,7 @@ BROKEN = (
     BadZipFile, ZlibError, ParseError, DefusedXmlException, EOFError, KeyError, IndexError, ValueError, TypeError,
     AttributeError, RuntimeError,
 )  # fmt: skip
-"""Exceptions of a document that is not what it should be; a part with a password is a RuntimeError."""
+"""Exceptions of malformed documents; a part with a password raises RuntimeError."""
 
 _HEADING = re.compile(r"(?i)(?:heading|title|berschrift|titre|ttulo|kop)\d?$")
 _SLIDE_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

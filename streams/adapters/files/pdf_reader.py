@@ -71,7 +71,7 @@ def _opened(file: BinaryIO) -> Any:
 
 
 def _drawn(page: Any, side: int) -> Any:
-    """Return a page as a picture whose longer side has so many pixels, whatever size the page claims."""
+    """Return a page as a picture with this many pixels on its longer side, regardless of the page's claimed size."""
     return page.render(scale=side / max(*page.get_size(), 1.0), may_draw_forms=False).to_pil()
 
 

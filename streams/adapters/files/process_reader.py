@@ -37,10 +37,10 @@ SILENCE_S = 60.0
 """How long a process may say nothing: a page takes seconds, a loop for ever."""
 
 MAX_FILES = 500
-"""Files of one process: what a library leaks ends with it."""
+"""Maximum files read by one process, which limits the leaks of libraries."""
 
 RETIRED_SHARE = 0.6
-"""Of its memory's limit: a process that has taken more reads no further file."""
+"""Share of its memory limit above which a process reads no further file."""
 
 SPARE_BYTES = 64 << 20
 """Of the largest frame, in addition to the text: segments, a piece of sound."""
@@ -258,7 +258,7 @@ class ProcessFileReader:
 
 
 def _answer(kind: bytes, header: Mapping[str, Any]) -> FileText | ReadFailed:
-    """Return what the last frame says. Raises KeyError, TypeError for one that no reader of ours has written."""
+    """Parse the last frame. Raises KeyError, TypeError for one that our readers did not write."""
     if kind == FAILED:
         return ReadFailed(CODES[header["code"]], str(header["error"]))
     segments = tuple(Segment(*segment[:5]) for segment in header["segments"])

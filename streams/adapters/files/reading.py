@@ -123,7 +123,7 @@ def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
 
 
 def expected_kind(media_type: str, name: str) -> Kind | None:
-    """Return what a file is called, by its media type, or by its name where the type says nothing."""
+    """Return the kind of a file by its media type, or by its name if the type says nothing."""
     declared = _declared(media_type)
     by_type = MEDIA_TYPES.get(declared) or MAJOR_TYPES.get(declared.partition("/")[0])
     return _kind_by_name(name) or by_type if declared in GENERIC_TYPES else by_type

@@ -1,4 +1,4 @@
-"""Cuts sound into pieces that a transcribing model takes; what it hears is put together by the worker."""
+"""Cuts sound into pieces that a transcribing model accepts; the worker joins the transcripts."""
 
 import io
 from typing import Any, BinaryIO
@@ -10,7 +10,7 @@ from schemas.state.files import ReadFailed
 from streams.adapters.files.text_builder import TRANSCRIBE, MediaPiece, TextBuilder
 
 MAX_SENT_BYTES = 24 << 20
-"""What providers take at once is 25 MB."""
+"""Providers accept at most 25 MB per request."""
 
 MAX_SENT_S = 600.0
 """A longer one is sent in pieces: a model forgets, repeats itself, or ends early over an hour."""

@@ -1,4 +1,4 @@
-"""Collects what a reader finds in a file: blocks of text with their pages, up to the limit of characters."""
+"""Collects a reader's results: blocks of text with their pages, up to the limit of characters."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from agents.rules.text.passages import chunk_text, stripped_span
 from schemas.state.files import FileText, ReadFailed, Segment
 
 MAX_SEGMENT_CHARS = 1200
-"""Some 300 tokens: what an embedder reads of a text."""
+"""About 300 tokens, as many as an embedder reads of a text."""
 
 JOINED_CHARS = 600
 """Neighbouring blocks are joined up to this length."""
@@ -131,7 +131,7 @@ class TextBuilder:
         return self._length > self.max_chars
 
     def begin_page(self, number: int) -> None:
-        """Let what follows be on this page, from 1; of an attachment no page is noted."""
+        """Start a page, counted from 1; attachments have no pages."""
         if number > MAX_PAGES:
             raise ReadFailed("too_large", f"The file has more than {MAX_PAGES:,} pages.")
         self.note_progress()
@@ -178,5 +178,5 @@ def too_long(max_chars: int) -> ReadFailed:
 
 
 def _clean(text: str) -> str:
-    """Return a text of the same length without characters that are none."""
+    """Replace unprintable characters by spaces; the text keeps its length."""
     return _UNSHOWN.sub(" ", text)

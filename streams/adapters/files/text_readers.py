@@ -23,7 +23,7 @@ _DECLARED = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})""
 _UNSEEN = "script, style, noscript, template, iframe, object, svg, math, head, nav, footer, aside, form, button, select"
 _MAIN = "main, article, [role=main]"
 MAIN_SHARE = 0.25
-"""Of a page's text, so much is in its main element, or that is not what the page is about."""
+"""Minimum share of a page's text in its main element; with less, the element is not the page's subject."""
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _UNENDED = frozenset((
@@ -45,7 +45,7 @@ def read_text(file: BinaryIO, text: TextBuilder, *, markdown: bool = False) -> N
 
 
 def decode(file: BinaryIO, max_bytes: int, max_chars: int) -> str:
-    """Return a whole text. Raises `ReadFailed` where it is none, or has more bytes."""
+    """Return a whole text. Raises `ReadFailed` if it is not text, or too long."""
     content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise too_long(max_chars)

@@ -240,7 +240,7 @@ class KafkaRunLog(_BoundedLog):
 
 
 CLOCKS_MS = 120_000
-"""By how much the clocks of a worker and of the broker may differ; further apart, the latest records are looked at."""
+"""Tolerated difference between the clocks of worker and broker; beyond it, the latest records are examined."""
 
 FRESH_S, FRESH_WAIT_MS = 1.0, 100
 """How long a record may be on its way to Kafka after its answer, and how long one read waits for it."""

@@ -255,7 +255,7 @@ class ReplyWriter:
         self._pruned = asyncio.get_running_loop().time()
 
     async def stop(self) -> None:
-        """Disconnect; waiting replies are given up."""
+        """Disconnect, dropping waiting replies."""
         self._waiting.cancel()
         await self._shared.stop()
         await self._callers.stop()

@@ -159,7 +159,7 @@ class MissingTopics:
 
 
 class WatchTopics:
-    """Ends a worker whose own topics are gone: its group would assign nothing; a new start creates them again.
+    """Ends a worker whose own topics were deleted: its group would assign nothing; a new start creates them again.
 
     Guaranteed: it ends after a minute in which every answer of the broker lacked a topic; a broker that does not answer
     proves nothing.

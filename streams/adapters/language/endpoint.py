@@ -223,7 +223,7 @@ class Endpoint:
         return completion
 
     async def transcribe(self, sound: bytes, name: str) -> list[Heard]:
-        """Return what is said in a sound, after at most `retries` retries."""
+        """Return the transcript of a sound, after at most `retries` retries."""
         timeout_s = TRANSCRIPTION_TIMES * self.profile.timeout_s
         arguments = {name: value for name, value in self._profile_arguments().items() if name != "max_tokens"}
         # A model that gives no times refuses to be asked for them.

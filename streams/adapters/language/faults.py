@@ -101,7 +101,7 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a call failed. `retry_after_s` is what the provider asked for, or 0."""
+    """The reason why a call failed. `retry_after_s` is the provider's requested wait, or 0."""
 
     kind: FaultKind
     message: str
@@ -176,6 +176,6 @@ class RetryPolicy:
         return fault.retry_after_s > self.max_retry_after_s
 
     def backoff_s(self, fault: Fault, attempts: int, random_number: Callable[[], float]) -> float:
-        """Return the seconds until the next attempt; at least what the provider asked for."""
+        """Return the seconds until the next attempt, at least the provider's requested wait."""
         bound: float = min(self.max_backoff_s, self.initial_backoff_s * 2.0 ** (attempts - 1))
         return fault.retry_after_s + bound * random_number()

@@ -92,7 +92,7 @@ class BackgroundEventLoop:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def stop(self) -> None:
-        """End the thread and what a library left running there; no coroutine of `run` may be running."""
+        """End the thread and any tasks a library left there; no coroutine of `run` may be running."""
         if self._loop is None or self._thread is None:
             return
 
@@ -146,7 +146,7 @@ class LiteLLMLibrary:
                 self._litellm = await asyncio.to_thread(_load, self._secrets)
 
     async def complete(self, arguments: Mapping[str, Any], on_text: OnText | None = None) -> Completion:
-        """Send one request; `on_text` gets the pieces of the text as they come. Raises what LiteLLM raises."""
+        """Send one request; `on_text` gets the pieces of the text as they come. Raises LiteLLM's errors."""
         await self.load()
         if on_text is None:
             return await self._loop.run(_completion(self._litellm, arguments))
@@ -158,7 +158,7 @@ class LiteLLMLibrary:
         return await self._loop.run(_streamed(self._litellm, arguments, heard))
 
     async def transcribe(self, arguments: Mapping[str, Any]) -> list[Heard]:
-        """Send one sound. Raises what LiteLLM raises."""
+        """Send one sound. Raises LiteLLM's errors."""
         await self.load()
         return await self._loop.run(_heard(self._litellm, arguments))
 

@@ -1,4 +1,4 @@
-"""No vector index: what is written is dropped, and nothing is found. For deployments that search by words alone."""
+"""No vector index: writes are dropped, and nothing is found. For deployments that search by words alone."""
 
 from typing import Any, Self
 

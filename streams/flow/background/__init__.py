@@ -1,1 +1,1 @@
-"""Work beside the events: arrival of partitions, the language model queue, re-embedding, schedules."""
+"""Background work: arrival of partitions, the language model queue, re-embedding, schedules."""

@@ -98,7 +98,7 @@ class ArchiveTurns:
         await await_all([await self._publisher.send(out) for out in left.values()])
 
     async def move(self, partition: int) -> None:
-        """Archive what is old of one partition, then delete it from the log. Raises Unavailable."""
+        """Archive a partition's old turns, then delete them from the log. Raises Unavailable."""
         begin = await self._history.begin(partition)
         archived = max(await self._history.archived(partition), begin)
         # The end of what is handled and old.

@@ -28,7 +28,7 @@ MAX_FRESH = 1000
 """Fresh turns in the queue; further ones are found by their records."""
 
 MAX_ANSWERED = 10_000
-"""Answers that are remembered until their records have them: those of some seconds."""
+"""Maximum answers cached until their records have them: a few seconds' worth."""
 
 PENDING_POLL_INTERVAL_S = 1.0
 """Between two scans for pending records."""

@@ -56,7 +56,7 @@ class BoundaryPages:
         self._room = asyncio.Lock()
 
     async def publish(self, partition: int, boundaries: Sequence[str], is_wanted: IsWanted) -> None:
-        """Count these boundaries and publish what is wanted.
+        """Count these boundaries and publish the counts that are due.
 
         Raises Unavailable where the index can't be read, KeyError where the partition has left.
         """
@@ -202,7 +202,7 @@ class PublishBoundaries:
                 del self._since[partition]
 
     def _take(self, partition: int) -> set[str]:
-        """Return what has changed, as far as it is committed."""
+        """Return the committed changes."""
         written = boundaries_of(self._ctx.stores.words.take_changed(partition))
         return written | self._ctx.boundaries.take(partition)
 

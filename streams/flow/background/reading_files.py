@@ -103,7 +103,7 @@ class ReadFiles:
                 task.cancel()
 
     def look(self) -> None:
-        """Look at once for what partitions have brought."""
+        """Check now for work of newly arrived partitions."""
         self._ctx.stores.files.due.set()
 
     def _start(self, partition: int) -> None:
@@ -170,7 +170,7 @@ class ReadFiles:
         await self._apply(partition, boundary, self._keep(partition).finish(memory_id, uri, text, analysis))
 
     async def _apply(self, partition: int, boundary: str, slices: Slices[list[MemoryEvent]]) -> None:
-        """Write in slices, publish what follows, and have all of it durable."""
+        """Write in slices and publish the resulting events; returns when all is durable."""
         sent, commit = [], self._ctx.commit
         writing = await commit.begin(partition)
         try:

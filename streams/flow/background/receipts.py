@@ -1,4 +1,4 @@
-"""Looks whether anything is left of what was forgotten, and says so on the topic `receipts`.
+"""Checks for remains of forgotten memories, and reports on the topic `receipts`.
 
 Enters: receipts that say `hidden`. Leaves: the same that say `erased`, with what was looked at. A memory is looked for
 in the table, in the lexical index, in every collection of vectors, and in the archive of turns; where logs are erased
@@ -27,7 +27,7 @@ from streams.flow.worker_context import WorkerContext
 from streams.topics import ERASED_BY_QUARTERS
 
 PASS_INTERVAL_S = 2.0
-"""The pause between two looks: what was forgotten is gone within seconds, where logs are not erased by a time."""
+"""Interval between checks: forgotten data disappears within seconds, unless logs are erased on a schedule."""
 
 LOG_INTERVAL_S = 60.0
 """The pause between two looks at logs: of compacted ones all records are read."""
@@ -51,7 +51,7 @@ class ForgottenLogs(Protocol):
         """Return likewise the offsets before which nothing is left that was replaced, deleted, or is too old."""
 
     async def archived_texts(self, partition: int, memory_ids: Collection[str]) -> set[str]:
-        """Return those of these turns of which the archive has a text."""
+        """Return the turns whose text the archive has."""
 
 
 class CheckReceipts:
@@ -81,7 +81,7 @@ class CheckReceipts:
             await asyncio.sleep(PASS_INTERVAL_S)
 
     async def look(self, partition: int) -> None:
-        """Look for what the receipts of a partition are about. Raises Unavailable."""
+        """Look for remains of the memories in a partition's receipts. Raises Unavailable."""
         if self._is_due("old", partition):
             before = self._ctx.clock.now() - KEPT
             old = [

@@ -88,7 +88,7 @@ class RestoreVectors:
             self._slots.release()
 
     async def _write_soon(self) -> None:
-        """Write what is encoded, once the last write is done; texts are embedded meanwhile."""
+        """Write the encoded memories once the last write is done; texts are embedded meanwhile."""
         await self._until_written()
         batch, self._encoded = self._encoded, []
         self._writing = asyncio.create_task(self._write(batch))

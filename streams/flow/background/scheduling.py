@@ -42,7 +42,7 @@ from streams.wire.partitioning import partition_of
 log = structlog.get_logger()
 
 CHECKS_PER_INTERVAL = 10
-"""Checks within the shortest interval: what is due is late by a tenth of it at most."""
+"""Checks within the shortest interval, so that due work is late by at most a tenth of it."""
 
 MAX_CHECK_INTERVAL_S = 600.0
 """Maximum seconds between two checks for jobs and backups."""
@@ -68,7 +68,7 @@ BACKUP_PARTITION = 0
 
 
 async def _repeat(look: Callable[[], Awaitable[None]], interval_s: float) -> None:
-    """Look for what is due until cancelled."""
+    """Check for due work until cancelled."""
     while True:
         await asyncio.sleep(interval_s)
         try:
@@ -134,7 +134,7 @@ class MaintenanceScheduler:
         await _repeat(self.look, min(MAX_CHECK_INTERVAL_S, shortest_s / CHECKS_PER_INTERVAL))
 
     async def look(self) -> None:
-        """Begin what is due, each when the one before has ended."""
+        """Start due work, one piece after the other."""
         every, folder = self._schedule.get("backup"), self._backup_to
         if every is not None and folder is not None and BACKUP_PARTITION in self._ctx.served_partitions():
             backed_up = await asyncio.to_thread(backed_up_at, folder)
@@ -184,7 +184,7 @@ class MaintenanceScheduler:
 
 
 async def back_up(folder: Path) -> None:
-    """Run `modestream backup` in a process of its own. A failed one is logged, and tried again at the next check."""
+    """Run `modestream backup` in a separate process. A failure is logged and retried at the next check."""
     command = (sys.executable, "-m", "streams", "backup", "--to", str(folder))
     process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     try:

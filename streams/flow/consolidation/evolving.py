@@ -133,7 +133,7 @@ class RunProgress:
 
 
 TURN_PAGE_SIZE = 200
-"""Turns that are read, and vectors that are fetched, at once: some 20 ms."""
+"""Turns read, and vectors fetched, at once: about 20 ms."""
 
 CLUSTER_BATCH_SIZE = 10
 """Clusters that are published before the run waits until they are applied."""

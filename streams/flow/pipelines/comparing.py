@@ -149,7 +149,7 @@ class CompareRevisions:
     async def _outcome(
         self, run: Run, pipelines: ActivePipelines, retrieve: Retrieve, assemble: Assemble
     ) -> Outcome | None:
-        """Return what comes of a request by these pipelines; None for a turn that is gone."""
+        """Return the result of a request with these pipelines; None for a forgotten turn."""
         try:
             if run.pipeline == "memorize":
                 memory = self.memories.get(run.memory_id or "")

@@ -194,7 +194,7 @@ class RunnableStep:
             _under_way.reset(token)
 
     async def _returned(self, state: State) -> Any:
-        """Return what the step returns, after as many attempts as it may have."""
+        """Run the step, with its allowed number of attempts; return its result."""
         given = {name: state[name] for name in self.contract.requires}
         async with self.room or nullcontext():
             for attempt in range(self.config.retries):
@@ -214,7 +214,7 @@ class RunnableStep:
 
 
 def _about(state: State, step_id: str, *, asks_model: bool) -> StepUnderWay:
-    """Return what a step is about: the scope of its state, an id of its record, and the step that made it."""
+    """Return the subject of a step: the scope of its state, an id of its record, and the step that made it."""
     turn, memory, request = state.get("turn"), state.get("memory"), state.get("request")
     if turn is not None:
         record_id = f"{turn.conversation_id}:{turn.turn_id}"

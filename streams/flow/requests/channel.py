@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Writes replies and dead letters. Every method returns what to await before the record is acknowledged."""
+    """Writes replies and dead letters. Every method returns an awaitable to await before acknowledging the record."""
 
     publisher: Publisher
     dead_letters_topic: str
@@ -181,7 +181,7 @@ class RecentEvents:
         """When the oldest event was kept, or a later time: that of the last one that was read."""
 
     def keep(self, value: bytes, event: Any) -> None:
-        """Keep an event until it is read. A full store keeps what it has: that is read first."""
+        """Keep an event until it is read. A full store drops it, unless the events there are too old."""
         if len(self._kept) >= MAX_EVENTS or self._bytes >= MAX_BYTES:
             if monotonic() - self._since < MAX_AGE_S:
                 return

@@ -29,7 +29,7 @@ from streams.flow.publisher import await_all
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
 
 JobOf = Callable[[Any, Record], StoredJob | None]
-"""Returns the job that a request is, None if it is none."""
+"""Returns the job that a request starts; None if it starts none."""
 
 
 class JobRecorder:

@@ -120,7 +120,7 @@ def _ms(seconds: float) -> float:
 
 
 def short_input(message: Any, *, texts: bool) -> Short:
-    """Return what was asked, without what is not set."""
+    """Return the request's fields that are set."""
     if isinstance(message, Turn):
         return _given(
             {
@@ -164,7 +164,7 @@ def short_input(message: Any, *, texts: bool) -> Short:
 
 
 def short_outcome(result: Any, *, texts: bool) -> Short:
-    """Return what came out of it."""
+    """Return its result."""
     if isinstance(result, TurnAccepted):
         return result.model_dump(mode="json", exclude={"memory_id"})
     if isinstance(result, RetrieveResult):

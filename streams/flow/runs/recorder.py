@@ -52,7 +52,7 @@ CurrentRevision = Callable[[], tuple[int, str]]
 """Returns number and hash of the pipelines' revision that is in force."""
 
 MAX_UNWRITTEN = 1000
-"""Run records that wait for Kafka, some 2 MB."""
+"""Maximum run records that wait for Kafka, about 2 MB."""
 
 FIRST_STEPS: dict[Pipeline, str] = {
     "memorize": "memorize.ingest",
@@ -101,7 +101,7 @@ class RunUnderWay:
 
 
 class NoRun:
-    """Stands for the run of a record that has none."""
+    """The run of a record without one; notes nothing."""
 
     timer: AbstractContextManager[None] = nullcontext()
 
@@ -226,7 +226,7 @@ def _memory_id(answer: SuccessReply) -> str | None:
 
 
 class RunWriter:
-    """Writes run records beside the answers; belongs to one event loop.
+    """Writes run records in the background; belongs to one event loop.
 
     Guaranteed: no caller waits for it; records that Kafka has not taken yet are bounded, the others are dropped and
     counted.

@@ -1,1 +1,1 @@
-"""Steps: what each agent reads, writes and publishes."""
+"""Steps: each agent's reads, writes and publications."""

@@ -56,11 +56,11 @@ SLACK_BYTES = 1 << 20
 """Room for the notes of the client about its files."""
 
 ABANDONED_S = 86_400.0
-"""Age at which the folder of a fetch under way is removed: its mode is gone, or unused since."""
+"""Age at which the folder of an unfinished fetch is removed: its mode was deleted, or is unused."""
 
 
 class FetchError(Exception):
-    """Why a model can't be fetched, and what to do; `code` for programs."""
+    """The reason why a model can't be fetched, with the remedy; `code` for programs."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

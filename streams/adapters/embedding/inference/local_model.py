@@ -126,7 +126,7 @@ def fetched_folder(local: LocalModel, hub: str) -> Path:
 def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
     """Return the folder with the model's files: its own, or that of a fetch from the repository `hub`.
 
-    Raises FileNotFoundError, which says what is missing and what to do.
+    Raises FileNotFoundError, which names the missing file and the remedy.
     """
     folders = [local.directory]
     if hub is not None:

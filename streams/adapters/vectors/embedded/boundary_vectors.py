@@ -38,7 +38,7 @@ NO_ROW = -1
 
 
 class RowTable:
-    """Rows of the memories of one boundary, in order of arrival: ids, and what filters check.
+    """Rows of the memories of one boundary, in order of arrival: ids, and the fields that filters check.
 
     A replaced or removed row stays behind, dead. Vectors are columns beside these, of the same rows.
     """

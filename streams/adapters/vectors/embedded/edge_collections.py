@@ -62,7 +62,7 @@ class OpenShards:
     """The order in which the open shards of several roots were used."""
 
     def __init__(self, max_open: int | None = None) -> None:
-        """At most `max_open` shards are open at once, or what the system grants."""
+        """At most `max_open` shards are open at once, or fewer if the system's limit is lower."""
         self._max_open = max_open or granted_open_shards()
         self._order: OrderedDict[tuple[EdgeCollections, str], None] = OrderedDict()
 
@@ -104,11 +104,11 @@ MAX_PAUSE_S = 0.25
 """The longest of both pauses: a disk that is slow for a moment delays its caller, and not for long."""
 
 UntilQuiet = Callable[[float], Awaitable[None]]
-"""Waits until no request is under way, at most so many seconds."""
+"""Waits until no request is in progress, at most this many seconds."""
 
 
 async def no_requests(_at_most_s: float) -> None:
-    """Return at once: an index of its own serves no requests."""
+    """Return at once: an index used alone serves no requests."""
 
 
 class EdgeCollections:

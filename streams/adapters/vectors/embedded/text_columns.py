@@ -241,7 +241,7 @@ def _by_best(places: RowNumbers, parts: RowNumbers, scores: ScoreArray, is_cut: 
 
 
 def with_capacity(column: NDArray[_Number], rows: int) -> NDArray[_Number]:
-    """Return the column, or one with at least as many rows; what is new takes no memory before it is written to."""
+    """Return the column, or a copy with at least this many rows; new rows take no memory until written."""
     if rows <= len(column):
         return column
     larger = len(column) + max(len(column) // 8, min(len(column), MAX_ROWS_DOUBLED))

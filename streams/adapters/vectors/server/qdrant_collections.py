@@ -131,7 +131,7 @@ def is_missing(error: BaseException | None) -> bool:
 
 
 def describe(error: UnexpectedResponse | AioRpcError) -> str:
-    """Return what the server answered, and for a missing gRPC port what to do."""
+    """Return the server's response, with the remedy for a missing gRPC port."""
     if not isinstance(error, AioRpcError):
         return f"the vector server answered {error.status_code}"
     if error.code() == StatusCode.UNAVAILABLE:
@@ -173,7 +173,7 @@ class KnownCollection:
 
 
 class ServerCollections:
-    """Creates a server's collections, and caches what this process knows of them."""
+    """Creates a server's collections, and caches their state."""
 
     def __init__(
         self, client: AsyncQdrantClient, prefix: str, timeout_s: float, storage: ServerStorage = IN_MEMORY
