@@ -1103,7 +1103,7 @@ export interface components {
          * AvailableEmbedder
          * @description An embedder that a mode may name: vectors of `dim` numbers, from texts of up to `max_tokens`.
          *
-         *     `languages` is empty and `megabytes`, the size of its model, None if unknown.
+         *     `megabytes` is the size of its model. If unknown, `languages` is empty and `megabytes` None.
          */
         AvailableEmbedder: {
             /** Dim */
@@ -1243,7 +1243,7 @@ export interface components {
          * CategoryChange
          * @description A proposed change of categories: the sizes of those concerned before and after it, by their names.
          *
-         *     `into` are the parts of a category that would be split.
+         *     `into`: the proposed parts of a category to split.
          */
         CategoryChange: {
             /** After */
@@ -1289,7 +1289,7 @@ export interface components {
         };
         /**
          * CategorySuggestions
-         * @description Suggested categories of items in none, proposed changes of the others, and the number of items looked at.
+         * @description Suggested categories for uncategorized items, proposed changes of existing ones, number of items examined.
          */
         CategorySuggestions: {
             /**
@@ -1400,7 +1400,7 @@ export interface components {
         };
         /**
          * ContextBasis
-         * @description What a context or an answer was based on; no text.
+         * @description The memories that a context or an answer was based on, without text.
          */
         ContextBasis: {
             /** At */
@@ -1580,7 +1580,7 @@ export interface components {
          * @description How a context was made.
          *
          *     `kept_against_mode`: memories of a kind that the interaction mode drops, kept because they answer the request; the
-         *     best first. `taxonomy_version` is that of the interaction modes' tables.
+         *     best first. `taxonomy_version` is the version of the interaction modes' tables.
          */
         ContextDiagnostics: {
             /** Kept Against Mode */
@@ -1593,7 +1593,7 @@ export interface components {
         };
         /**
          * ContextReference
-         * @description A memory that a context had. `score` is None for one that is there whatever the question.
+         * @description A memory in a context. `score` is None for a memory included regardless of the question.
          */
         ContextReference: {
             /**
@@ -1680,7 +1680,7 @@ export interface components {
         };
         /**
          * DefaultModes
-         * @description The modes of turns that name none: of the user, and of the project, which comes first. None: `general`.
+         * @description Default modes of the user and of the project, which takes precedence. None: `general`.
          */
         DefaultModes: {
             /**
@@ -1813,7 +1813,7 @@ export interface components {
          * EvaluationBody
          * @description The arguments of `evaluate`: how much of the evidence of questions, made from the user's own log, is found.
          *
-         *     `edits`, of the current pipelines, or an earlier `revision` are what they are compared with. `by_model` has a
+         *     The current pipelines are compared with `edits` of them, or with an earlier `revision`. `by_model` has a
          *     language model word the questions; by default one does that has the role `evaluate`. `budget_tokens` are those of a
          *     context.
          * @example {
@@ -1920,7 +1920,7 @@ export interface components {
         };
         /**
          * FileList
-         * @description Files, those of the newest turns first. `total` counts the turns that match, `counts` all files by status.
+         * @description Files, newest turns first. `total` counts the turns that match, `counts` all files by status.
          */
         FileList: {
             /** Counts */
@@ -1956,7 +1956,7 @@ export interface components {
         };
         /**
          * FileParts
-         * @description The text of a file, or of one of its pages: `parts` are those after the `first`, of `total`.
+         * @description The text of a file, or of one of its pages: `parts` start after the `first` of `total`.
          */
         FileParts: {
             file: components["schemas"]["ListedFile"];
@@ -1985,7 +1985,7 @@ export interface components {
         };
         /**
          * Filters
-         * @description Memories that match all of these; for each filter any value, given as one or as a list.
+         * @description Memories that match all of these filters; each takes a value, or a list of which any value matches.
          *
          *     `metadata` compares top-level values of a turn's metadata that are strings, numbers or booleans. A memory derived
          *     from several turns matches where each of them does.
@@ -2007,7 +2007,7 @@ export interface components {
          * @description The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, the user, or filters.
          *
          *     All but `user`, which covers all projects, are of the command's scope. `filters` may come with `since` and `until`.
-         *     `dry_run` tells what would be forgotten.
+         *     `dry_run` reports the memories that would be forgotten, and forgets none.
          * @example {
          *       "dry_run": true,
          *       "filters": {
@@ -2296,9 +2296,9 @@ export interface components {
         };
         /**
          * ListedFile
-         * @description A file of a turn: the turn, and what became of reading it.
+         * @description A file of a turn, with the turn and the result of reading it.
          *
-         *     `name` is that of the file, `code` and `error` say why it failed, `parts` is the number of its document memories.
+         *     `name` is the file's name; `code` and `error` say why reading failed; `parts` counts its document memories.
          */
         ListedFile: {
             /** Bytes */
@@ -3192,7 +3192,7 @@ export interface components {
          * RunModelCall
          * @description A question to a language model. `failure` is `timeout`, `unavailable` or `unanswerable`; None if it answered.
          *
-         *     `cost_usd` is None where the price is not known.
+         *     `cost_usd` is None if the price is unknown.
          */
         RunModelCall: {
             /** At Ms */
@@ -3276,7 +3276,7 @@ export interface components {
         };
         /**
          * RunningJob
-         * @description A running job; the counts are those of an import.
+         * @description A running job; the counts are an import's.
          */
         RunningJob: {
             /**
@@ -3517,7 +3517,7 @@ export interface components {
         };
         /**
          * ShownCategories
-         * @description The categories of a scope, and the number of items in none.
+         * @description The categories of a scope, and the number of uncategorized items.
          */
         ShownCategories: {
             /** Categories */
@@ -3573,8 +3573,8 @@ export interface components {
          * @description A declared mode; with `is_default`, turns of this project without a mode get it.
          *
          *     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
-         *     `former_embedder` is the one whose vectors are kept in addition to those of `embedder`, None without one.
-         *     `embedder_status` is that of the worker that answers.
+         *     `former_embedder`: the previous embedder, while its vectors are kept next to those of `embedder`; else None.
+         *     `embedder_status`: the embedder's status in the worker that answers.
          */
         ShownMode: {
             /**
@@ -3779,7 +3779,7 @@ export interface components {
          * SuggestedMode
          * @description A group of `size` turns that fits no declared mode, with its distinctive words and example turns.
          *
-         *     `in_mode` is the mode that its turns have by default, `nearest` the declared mode that is nearest in meaning.
+         *     `in_mode`: the present mode of its turns; `nearest`: the declared mode that is nearest in meaning.
          *     `memory_ids` are its turns, for `set_memory_mode`.
          */
         SuggestedMode: {
@@ -3998,7 +3998,7 @@ export interface components {
         };
         /**
          * Warning
-         * @description What an answer lacks, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`.
+         * @description Limitations of the answer, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`.
          */
         Warning: {
             /** Code */
