@@ -106,7 +106,7 @@ def _chatgpt_message(talk: Json, talk_id: str, node_id: str, node: Json) -> Foun
     metadata = told.get("metadata") or {}
     role, kind = author.get("role"), content.get("content_type")
     if role not in ("user", "assistant", "tool", "system"):
-        raise BrokenMessage(f"the role {shown(role)} is none")
+        raise BrokenMessage(f"the role {shown(role)} is not a valid one")
     # A call is addressed to the tool, an answer to all.
     is_call = role == "assistant" and told.get("recipient") not in (None, "all")
     if role == "system" or is_call or kind in HIDDEN_CONTENT or metadata.get("is_visually_hidden_from_conversation"):
@@ -170,7 +170,7 @@ def _claude_message(talk: Json, talk_id: str, place: str, told: Json) -> Iterato
     key, sender = text_of(told.get("uuid"), "the id"), told.get("sender")
     role = {"human": "user", "assistant": "assistant"}.get(sender if isinstance(sender, str) else "")
     if role is None:
-        raise BrokenMessage(f"the sender {shown(sender)} is none")
+        raise BrokenMessage(f"the sender {shown(sender)} is not a valid one")
     at = moment_of(told.get("created_at"))
     project = talk.get("project")
     about: Json = {

@@ -301,7 +301,7 @@ def _whatsapp_message(
     try:
         at = datetime(year + 2000 if year < 100 else year, month, day, *head.time, tzinfo=zone)
     except ValueError:
-        raise BrokenMessage(f"the date {head.stamp} is none") from None
+        raise BrokenMessage(f"the date {head.stamp} is not a valid one") from None
     return message(
         head.number,
         turn_id=turn_id,

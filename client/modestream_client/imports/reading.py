@@ -313,7 +313,7 @@ def seconds(value: object) -> datetime:
         # It raises TypeError for other types.
         return datetime.fromtimestamp(round(float(value), 6), UTC)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):
-        raise BrokenMessage(f"the time {shown(value)} is none") from None
+        raise BrokenMessage(f"the time {shown(value)} is not a valid one") from None
 
 
 def moment_of(value: object, zone: tzinfo = UTC) -> datetime:
@@ -323,7 +323,7 @@ def moment_of(value: object, zone: tzinfo = UTC) -> datetime:
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
-        raise BrokenMessage(f"the time {shown(value)} is none") from None
+        raise BrokenMessage(f"the time {shown(value)} is not a valid one") from None
 
 
 def text_of(value: object, name: str) -> str:
