@@ -13,6 +13,7 @@ from training.interaction.examples import (
     CUES,
     HELD_OUT,
     HELD_OUT_CONVERSATIONS,
+    HELD_OUT_HARD,
     HELD_OUT_SESSIONS,
     Turn,
     read_turns,
@@ -69,6 +70,7 @@ def _held_out(models: Path) -> list[str]:
         ("Held-out turns", HELD_OUT),
         ("Held-out sessions", HELD_OUT_SESSIONS),
         ("Held-out conversations", HELD_OUT_CONVERSATIONS),
+        ("Held-out hard turns", HELD_OUT_HARD),
     ):
         turns = read_turns([file])
         vectors = embed_texts([turn.text for turn in turns], models)

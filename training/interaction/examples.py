@@ -15,6 +15,7 @@ EXAMPLES = HERE / "examples"
 HELD_OUT = HERE / "held_out.jsonl"
 HELD_OUT_CONVERSATIONS = HERE / "held_out_conversations.jsonl"
 HELD_OUT_SESSIONS = HERE / "held_out_sessions.jsonl"
+HELD_OUT_HARD = HERE / "held_out_hard.jsonl"
 CUES = HERE / "cues.txt"
 
 

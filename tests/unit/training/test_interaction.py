@@ -16,6 +16,7 @@ from training.interaction.examples import (
     CUES,
     HELD_OUT,
     HELD_OUT_CONVERSATIONS,
+    HELD_OUT_HARD,
     HELD_OUT_SESSIONS,
     Turn,
     digest,
@@ -62,7 +63,7 @@ def test_shipped_model_was_trained_on_these_examples() -> None:
 
 
 def test_at_least_600_examples_and_none_is_held_out() -> None:
-    turns, held_out = training_turns(), read_turns([HELD_OUT, HELD_OUT_CONVERSATIONS, HELD_OUT_SESSIONS])
+    turns, held_out = training_turns(), read_turns([HELD_OUT, HELD_OUT_CONVERSATIONS, HELD_OUT_SESSIONS, HELD_OUT_HARD])
     assert len(turns) >= 600
     long = {turn.text.casefold() for turn in turns if len(turn.text) > 25}
     assert not long & {turn.text.casefold() for turn in held_out}
