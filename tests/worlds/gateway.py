@@ -21,5 +21,6 @@ async def http_over(service: MemoryService | Backend, **how: Any) -> AsyncIterat
     served = service if isinstance(service, MemoryService) else MemoryService(service)
     app = create_app(served, how.pop("is_ready", always_ready), **how)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    files, client = served.files.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost")
+    async with files, client:
         yield client
