@@ -120,5 +120,5 @@ def test_client_that_is_not_open_has_no_thread(gateway: Gateway) -> None:
 def test_call_in_its_own_thread_raises(gateway: Gateway) -> None:
     opening: list[SyncHttpMemoryClient] = []
     opening.append(gateway.client(headers=lambda: {"caller": opening[0].remember("x").mode or ""}))
-    with pytest.raises(RuntimeError, match="wait for itself"):
+    with pytest.raises(RuntimeError, match="deadlock"):
         opening[0].open()
