@@ -34,6 +34,14 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+DAYS_PER_WEEK = 7
+
+
 def week_of(moment: datetime) -> int:
     """Return the number of a moment's week, which begins on Monday at 0:00 UTC."""
-    return (moment.astimezone(UTC).toordinal() - 1) // 7
+    return (moment.astimezone(UTC).toordinal() - 1) // DAYS_PER_WEEK
+
+
+def start_of_week(week: int) -> datetime:
+    """Return the time at which the week with this number begins."""
+    return datetime.fromordinal(week * DAYS_PER_WEEK + 1).replace(tzinfo=UTC)

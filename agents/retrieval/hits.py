@@ -36,6 +36,7 @@ from agents.rules.ranking.rank_fusion import (
 from agents.rules.ranking.ranking import MAX_RERANKED, Explanation, Ranking, rank_memories
 from agents.rules.text.passages import lexical_text, memory_passages
 from agents.rules.text.tokenizer import content_terms
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, ReadMemory
 
 # Lexical features of the memories of one search, computed while the question is embedded.
@@ -191,7 +192,8 @@ class HitRanker:
                     topics[row] = topic_share(search.question.terms, content_terms(memory.reading.topic))
             ranking = ranking.with_topics(topics)
         if search.asked_project is not None:
-            in_project = memory_columns.in_project(search.asked_project)[ranking.numbers]
+            project = PROJECT_FIELD, search.asked_project
+            in_project = memory_columns.of_kind(lambda kind: project in kind.scope)[ranking.numbers].astype(np.bool_)
             # Where one project has all candidates there is nothing to prefer, and the scores stay.
             if in_project.any() and not in_project.all():
                 ranking = ranking.with_project(in_project)

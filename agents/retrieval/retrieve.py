@@ -365,14 +365,9 @@ class Retrieve:
 
     def _searches(self, request: RetrieveRequest, *, turns_alone: bool = False) -> list[SearchPlan]:
         declared = self._modes.get(request.scope.boundary)
-
-        def mode_of(memory_id: str) -> str | None:
-            memory = self._memories.get(memory_id)
-            return None if memory is None else memory.mode
-
         has_files = self._files is not None and self._files.has_turns(request.scope.boundary)
         columns_of = self._words.memory_columns
-        return plan_searches(request, declared, columns_of, mode_of, turns_alone=turns_alone, has_files=has_files)
+        return plan_searches(request, declared, columns_of, turns_alone=turns_alone, has_files=has_files)
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1

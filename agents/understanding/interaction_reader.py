@@ -6,7 +6,7 @@ The same text always has the same classification; an unstable deployment needs m
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import is_
 
 import numpy as np
@@ -22,7 +22,6 @@ from agents.rules.cues.labels import SentenceLabel
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.stability import (
-    DAYS_PER_WEEK,
     HISTORY_TURNS,
     MAX_WEEK_TURNS,
     LeadingInteraction,
@@ -37,7 +36,7 @@ from agents.rules.interaction.stability import (
 )
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
-from schemas.moments import week_of
+from schemas.moments import milliseconds_of, start_of_week, week_of
 from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory
 
@@ -148,7 +147,8 @@ class UserStability:
             is_turn = columns.columns.live & ((columns.columns.labels & SentenceLabel.USER.value) != 0)
             latest: list[int] = []
             for begin in (week - 1, week):
-                inside = np.flatnonzero(is_turn & (times >= _begin_ms(begin)) & (times < _begin_ms(begin + 1)))
+                start_ms, end_ms = (milliseconds_of(start_of_week(each)) for each in (begin, begin + 1))
+                inside = np.flatnonzero(is_turn & (times >= start_ms) & (times < end_ms))
                 latest += inside[np.argsort(times[inside], kind="stable")][-MAX_WEEK_TURNS:].tolist()
             records = (self._memories.get(columns.id_of[number]) for number in latest)
             stability = assess_own_weeks([record for record in records if record is not None], week_of(now))
@@ -157,8 +157,3 @@ class UserStability:
             if len(self._own) > MAX_OWN_WEEKS:
                 del self._own[next(iter(self._own))]
         return stability
-
-
-def _begin_ms(week: int) -> int:
-    """Return the time at which a week begins, in ms since the epoch."""
-    return int(datetime.fromordinal(week * DAYS_PER_WEEK + 1).replace(tzinfo=UTC).timestamp() * 1000)

@@ -96,7 +96,7 @@ async def _questions(
     for conversation in conversations:
         for one in conversation.questions:
             request = RetrieveRequest(scope=Selector.model_validate({"user_id": user}), query=one.text, mode=GENERAL)
-            [search] = plan_searches(request, ModeDeclarations(), lambda _: memory_columns, lambda _: None)
+            [search] = plan_searches(request, ModeDeclarations(), lambda _: memory_columns)
             lexical = LexicalFeatures(words, clock, search)
             nearest = await vectors.nearest(search, lexical)
             method = choose_fusion_method([result.status for result in nearest])

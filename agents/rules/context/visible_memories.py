@@ -20,6 +20,7 @@ from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.passages import Span, sentence_spans
 from agents.rules.text.tokenizer import fold
 from schemas.models.vectors import MemoryFilter
+from schemas.moments import DAYS_PER_WEEK
 from schemas.state.memories import Memory
 
 MAX_CONVERSATION_TURNS = 100_000
@@ -149,8 +150,6 @@ _CLOSE = re.compile(
 
 _WEEKDAY_END = re.compile(rf"\b{_UNTIL} (?:the |next |kommenden |el |le )?(?P<day>{_WEEKDAY})\b(?P<after> after)?")
 _WEEK = re.compile(r"\b(?:this week|this weekend|diese woche|esta semana|cette semaine)\b")
-
-DAYS_PER_WEEK = 7
 
 
 def expired_spans(text: str, occurred_at: datetime, today: date) -> list[Span]:

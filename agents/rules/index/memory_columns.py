@@ -23,7 +23,6 @@ from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, DerivedColumns, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.text.languages import UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
-from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, ReadMemory
 
 ScopeItems = tuple[tuple[str, str], ...]
@@ -415,10 +414,6 @@ class MemoryColumns:
     def kind_of(self, memory_id: str) -> MemoryKind:
         """Return the kind of a memory that is there."""
         return next(islice(self.kinds, int(self.columns.kinds[self.number_of[memory_id]]), None))
-
-    def in_project(self, project: str) -> Mask:
-        """Return the memories of a project."""
-        return self.of_kind(lambda kind: (PROJECT_FIELD, project) in kind.scope).astype(np.bool_)
 
     def order(self) -> TurnOrder:
         """Return neighbours and positions of the turns in their conversations."""

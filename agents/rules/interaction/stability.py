@@ -155,8 +155,6 @@ def smooth_interaction(
     return Interaction(mode=now.mode, confidence=adjusted, taxonomy=now.taxonomy)
 
 
-DAYS_PER_WEEK = 7
-
 MAX_SAMPLE_USERS = 500
 """Users of a partition and week that are counted, the first ones: a row of at most 22 KB. Further users change no
 decision."""

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from agents.rules.index.columns import MISSING, IntArray
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.messages.published import Boundary, BoundaryMode, EmbeddingCounts
 from schemas.models.vectors import MemoryFilter
-from schemas.moments import EPOCH
+from schemas.moments import DAYS_PER_WEEK, EPOCH, start_of_week
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.modes import ModeDeclarations, ModeUsage, UsageHistory
 
@@ -125,8 +125,8 @@ def weeks_of_modes(
     ones: the history of a mode goes on under its new name.
     """
     columns, names = memories.columns, sorted({kind.mode for kind in memories.kinds})
-    # Weeks begin on Monday, at 0:00 UTC, and are numbered from the first day of the calendar.
-    weeks_of_turns = (columns.accepted_ms // DAY_MS + date(1970, 1, 1).toordinal() - 1) // 7
+    # `week_of`, of all of them at once.
+    weeks_of_turns = (columns.accepted_ms // DAY_MS + EPOCH.toordinal() - 1) // DAYS_PER_WEEK
     turns = columns.live & (columns.conversations != MISSING) & (weeks_of_turns >= first_week)
     modes_of_turns = memories.of_kind(lambda kind: names.index(kind.mode))[turns].astype(np.int64)
     accepted = Counter(zip(weeks_of_turns[turns].tolist(), modes_of_turns.tolist(), strict=True))
@@ -142,6 +142,6 @@ def weeks_of_modes(
         for name, usage in used.items() if week >= first_week else ():
             add(week, renamed.get(name, name), usage.model_dump())
     return [
-        {"week": date.fromordinal(week * 7 + 1).isoformat(), "modes": dict(sorted(weeks[week].items()))}
+        {"week": start_of_week(week).date().isoformat(), "modes": dict(sorted(weeks[week].items()))}
         for week in sorted(weeks)
     ]

@@ -158,25 +158,25 @@ def plan_searches(
     request: RetrieveRequest,
     declared: ModeDeclarations,
     columns_of: Callable[[str], MemoryColumns],
-    mode_of: Callable[[str], str | None],
     *,
     turns_alone: bool = False,
     has_files: bool = False,
 ) -> list[SearchPlan]:
     """Return at least one search for a request; `turns_alone`: without items in another mode than their turns.
 
-    `columns_of` reads the memories of an index by its name, `mode_of` the mode of a memory by its id. Raises Rejected
-    for an undeclared mode and for an empty list of modes.
+    `columns_of` reads the memories of an index by its name. Raises Rejected for an undeclared mode and for an empty
+    list of modes.
     """
     turns, projects = columns_of(request.scope.boundary), request.scope.fields().get(PROJECT_FIELD)
-    latest: list[str] = []
+    latest: MemoryKind | None = None
     if request.conversation_id is not None and (request.mode is None or request.prefers_project):
-        latest = turns.latest(_whole_scope(request), request.conversation_id, 1)
+        last = turns.latest(_whole_scope(request), request.conversation_id, 1)
+        latest = turns.kind_of(last[0]) if last else None
     asked_project: str | None = None
-    if latest and request.prefers_project and (projects is None or len(projects) > 1):
-        asked_project = dict(turns.kind_of(latest[0]).scope)[PROJECT_FIELD]
+    if latest is not None and request.prefers_project and (projects is None or len(projects) > 1):
+        asked_project = dict(latest.scope)[PROJECT_FIELD]
     if request.mode is None:
-        names = [current_mode(mode_of(latest[0]) if latest else None, declared, projects)]
+        names = [current_mode(None if latest is None else latest.mode, declared, projects)]
     else:
         names = requested_modes(request.mode, declared, projects)
     question = parse_question(request.query, turns.speakers)

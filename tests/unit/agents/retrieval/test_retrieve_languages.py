@@ -62,9 +62,7 @@ async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
-    [search] = plan_searches(
-        request, declared, lambda index_name: library.words.memory_columns(0, index_name), lambda _: None
-    )
+    [search] = plan_searches(request, declared, lambda index_name: library.words.memory_columns(0, index_name))
     words = LexicalFeatures(at_partition(library.words, 0), library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
