@@ -22,6 +22,7 @@ from agents.rules.items.kinds import (
     ALLOWED_KINDS,
     CLAIM_KINDS,
     FIRST_PERSON_VOICES,
+    MAX_REPORT_CHARS,
     REPLACING_VOICES,
     RULE_KINDS,
     Voice,
@@ -34,6 +35,7 @@ from agents.rules.prompts.prompting import verify_items
 from agents.rules.text.dates import find_dates
 from agents.rules.text.languages import stop_words_of
 from agents.rules.text.passages import (
+    MAX_CHUNK_CHARS,
     MAX_PARSED_CHARS,
     Sentence,
     Span,
@@ -319,21 +321,37 @@ def _within_limit(sources: Sequence[SourceText]) -> Iterator[SourceText]:
         yield source
 
 
+_FENCE_OPENS = re.compile(r"\s*```[^\n`]*\n")
+_FENCE_CLOSES = re.compile(r"^[ \t]*```", re.MULTILINE)
+
+
 def find_items(source: SourceText, *, has_first_person: bool | None = None) -> Iterator[ExtractedItem]:
     """Yield the lists of steps in a text, then its sentences that are items by themselves.
 
     `has_first_person` defaults to that of the voice.
     """
     allowed = ALLOWED_KINDS[source.voice]
+    if source.voice is Voice.ASSISTANT and len(source.text) > MAX_REPORT_CHARS:
+        allowed &= {"procedure"}
     has_first_person = source.voice in FIRST_PERSON_VOICES if has_first_person is None else has_first_person
     step_lists = find_step_lists(source.text) if "procedure" in allowed else []
     yield from (build_extracted_item(source, span, "procedure") for span in step_lists)
-    for span in sentence_spans(source.text):
-        if any(span.start < other.end and other.start < span.end for other in step_lists):
+    for start, end in sentence_spans(source.text):
+        if any(start < other.end and other.start < end for other in step_lists):
             continue
-        kind = classify_sentence(source.text[span.start : span.end], has_first_person=has_first_person)
-        if kind in allowed:
-            yield build_extracted_item(source, span, kind)
+        kind = classify_sentence(source.text[start:end], has_first_person=has_first_person)
+        # A procedure has the code that it announces; a list is read as steps.
+        announces = kind == "procedure" and source.text[end - 1] == ":"
+        last = _code_end(source.text, end) if announces else end
+        if kind in allowed and last is not None:
+            yield build_extracted_item(source, Span(start, last), kind)
+
+
+def _code_end(text: str, start: int) -> int | None:
+    """Return the end of the fenced code that follows, if it has at most a chunk, else None."""
+    opening = _FENCE_OPENS.match(text, start, start + MAX_CHUNK_CHARS)
+    closing = opening and _FENCE_CLOSES.search(text, opening.end(), start + MAX_CHUNK_CHARS)
+    return closing.end() if closing else None
 
 
 def _is_duplicate(item: ExtractedItem, other: ExtractedItem) -> bool:

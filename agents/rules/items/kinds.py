@@ -101,6 +101,11 @@ ALLOWED_KINDS: Mapping[Voice, frozenset[ItemKind]] = {
 }
 """Allowed kinds by voice, consistent with the roles in `agents.rules.context.sticky`."""
 
+MAX_REPORT_CHARS = 1000
+"""Characters of an assistant's longest report. A longer reply explains: it decides nothing for its reader, and what it
+states are its examples. In ten chats of BEAM, with replies of 3,800 characters, the rules found 42 decisions of an
+assistant; three of them repeat what the user had said."""
+
 RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
 """Kinds that set a rule."""
 
