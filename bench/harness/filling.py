@@ -69,7 +69,9 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progr
         while batch := list(islice(rest, BATCH)):
             for memory in batch:
                 partition = partition_of(memory.boundary.encode(), PARTITIONS)
-                table.table.rows(partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
+                table.table.rows(partition).put(
+                    memory.memory_id.encode(), memory.model_dump_json(exclude_defaults=True).encode()
+                )
                 words.put(partition, LexicalDocument(memory))
             for partition in range(PARTITIONS):
                 words.commit(partition)

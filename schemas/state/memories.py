@@ -325,7 +325,8 @@ class MemoryExcerpt(BaseModel, frozen=True):
 
     memory_id: str
     conversation_id: str | None
-    type: MemoryType
+    # A row leaves out what has its default in `Memory`.
+    type: MemoryType = "episodic"
     text: str
     occurred_at: datetime
 

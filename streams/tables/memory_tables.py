@@ -67,7 +67,7 @@ class MemoryTable:
         return None if value is None or value.startswith(TOMBSTONES) else MemoryExcerpt.model_validate_json(value)
 
     def put(self, partition: int, memory: Memory) -> None:
-        value = memory.model_dump_json().encode()
+        value = memory.model_dump_json(exclude_defaults=True).encode()
         self.table.write(partition, memory.memory_id, value)
         if memory.embedding.status == "pending":
             # It is read again when its vector is reported.
