@@ -41,7 +41,12 @@ MAX_BYTES = 256 * 1024 * 1024
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """Pauses between attempts while the service is away."""
 
-PASSING = ("unavailable", "timeout", "too_many_requests", "internal", "not_allowed", "unauthenticated")
+LOCK_TIMEOUT_S = 10.0
+"""How long a file is waited for that another process has locked."""
+
+OF_THE_KEY = ("not_allowed", "unauthenticated")
+
+PASSING = ("unavailable", "timeout", "too_many_requests", "internal", *OF_THE_KEY)
 """Codes of errors that are not the turn's fault: it is sent again."""
 
 UNSENT = Written(-1, -1)
@@ -54,7 +59,8 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE TABLE IF NOT EXISTS transcripts (
     path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL,
     start INTEGER NOT NULL, tail TEXT NOT NULL
-)
+);
+CREATE TABLE IF NOT EXISTS failure (id INTEGER PRIMARY KEY CHECK (id = 0), at REAL NOT NULL, error TEXT NOT NULL)
 """
 """`refused` is the service's error; a row of `transcripts` is a `Transcript`."""
 
@@ -89,13 +95,13 @@ class Transcript(NamedTuple):
 class Outbox:
     """The file of one user. Methods may be called from any thread, and by several processes at once."""
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(0o600)
-        self._database = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        self._database = sqlite3.connect(path, timeout=lock_timeout_s, isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode = WAL")
         # A turn is on disk when it is added, and nothing of it after it has been sent and the log is gone.
         self._database.execute("PRAGMA synchronous = FULL")
@@ -147,6 +153,15 @@ class Outbox:
     def retry(self) -> None:
         """Let refused turns wait again."""
         self._rows("UPDATE turns SET refused = NULL")
+
+    def note_failure(self, error: str) -> None:
+        """Save why turns could not be sent, for the command that shows what waits."""
+        self._rows("INSERT OR REPLACE INTO failure VALUES (0, ?, ?)", time.time(), error)
+
+    def failure(self) -> tuple[float, str] | None:
+        """Return when and why sending failed last, in seconds since 1970; it may have succeeded since."""
+        rows = self._rows("SELECT at, error FROM failure")
+        return rows[0] if rows else None
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
@@ -249,6 +264,8 @@ class _Sender:
                 pause_s = FIRST_PAUSE_S
                 continue
             self._away = str(away)
+            if away.is_failure:
+                await asyncio.to_thread(self.box.note_failure, str(away))
             _fail(self._answers.values(), away)
             await asyncio.sleep(pause_s)
             self._away = None
@@ -258,7 +275,7 @@ class _Sender:
         """Send turns; return why some are left."""
         with self.box.sending() as is_alone:
             if not is_alone:
-                return _Away("another process sends the turns of this user")
+                return _Away("another process sends the turns of this user", is_failure=False)
             try:
                 while True:
                     asked = list(self._answers.values())
@@ -304,7 +321,11 @@ _CLOSED = "the client was closed"
 
 
 class _Away(Exception):
-    """The service can't take turns for the moment; the text says why."""
+    """Turns can't be sent for the moment; the text says why. `is_failure`: because of the service, or the way there."""
+
+    def __init__(self, reason: str, *, is_failure: bool = True) -> None:
+        super().__init__(reason)
+        self.is_failure = is_failure
 
 
 def _waiting(turn: Json, reason: str) -> tuple[Reply, Written]:
@@ -329,10 +350,16 @@ class OutboxTransport:
         self._failed: tuple[float, MemoryUnreachable] | None = None
 
     async def open(self) -> None:
-        """Connect, and start to send the folder's turns. A service that is away is not an error."""
+        """Connect, and start to send the folder's turns. A service that is away is not an error; a wrong key is."""
         self._failed, self._is_closed = None, False
-        with suppress(MemoryUnreachable):
+        try:
             await self._reach()
+        except MemoryUnreachable:
+            pass
+        except MemoryServiceError as error:
+            # Such as a proxy before a gateway that is away.
+            if error.code not in PASSING or error.code in OF_THE_KEY:
+                raise
         for path in await asyncio.to_thread(lambda: sorted(self._folder.glob("*.sqlite"))):
             # A broken file is an error of its user's calls alone.
             with suppress(sqlite3.DatabaseError):

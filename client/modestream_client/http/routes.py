@@ -28,9 +28,12 @@ COUNTS = {"set_memory_mode": "moved", "set_memory_visibility": "changed"}
 CONCURRENT_CHANGES = 8
 """Concurrent requests: as many as an ordinary pool of connections keeps open."""
 
-CODES = {401: "unauthenticated", 403: "not_allowed", 404: "not_found", 413: "too_large", 429: "too_many_requests",
+CODES = {401: "unauthenticated", 403: "not_allowed", 413: "too_large", 429: "too_many_requests",
          503: "unavailable", 504: "timeout"}  # fmt: skip
-"""Codes of statuses without problem details, as answered by a proxy before the gateway; others are `internal`."""
+"""Codes of statuses without problem details, as answered by a proxy before the gateway; others are `internal`.
+
+So is 404: it says nothing about a memory, and a turn that got it waits in the outbox.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,9 @@ def failure_of(status: int, content: bytes, record: Json) -> MemoryClientError:
         body = None
     problem: Mapping[str, Any] = body if isinstance(body, dict) else {}
     code = str(problem.get("code") or CODES.get(status, "internal"))
-    message = str(problem.get("detail") or problem.get("title") or f"the gateway answered {status}")
+    message = str(
+        problem.get("detail") or problem.get("title") or f"an answer {status} without a reason: is it the gateway's?"
+    )
     if code == "timeout":
         return MemoryTimeout(message)
     return MemoryServiceError(code, message, _wire_field(problem.get("field"), record))

@@ -138,6 +138,22 @@ async def test_a_client_opens_while_the_service_is_away(service: Service, wire: 
         await until(lambda: contents(wire) == ["The cat sleeps."])
 
 
+@pytest.mark.parametrize("status", [404, 429, 500, 502, 503])
+async def test_a_turn_waits_while_a_proxy_answers_instead_of_the_service(status: int, tmp_path: Path) -> None:
+    proxy = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(status, text="<h1>Sorry</h1>")))
+    async with HttpMemoryClient("http://localhost", user_id="u1", client=proxy, outbox=tmp_path / "outbox") as memory:
+        assert (await memory.remember("The cat sleeps.")).is_queued
+
+
+async def test_an_outbox_says_why_its_turns_wait(service: Service, tmp_path: Path) -> None:
+    service.is_away = True
+    async with service.client() as memory:
+        await memory.remember("The cat sleeps.")
+    failure = box(tmp_path).failure()
+    assert failure is not None
+    assert "no connection to the gateway" in failure[1]
+
+
 async def test_a_question_is_not_queued(service: Service) -> None:
     service.is_away = True
     async with service.client() as memory:
