@@ -32,6 +32,11 @@ def main() -> None:
     os.umask(0o077)
     # A command reports itself that Kafka can't be reached; worker and gateway configure their logs.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    if sys.argv[1:2] == ["hook"]:
+        from modestream_client import hooks
+
+        # It is on the way of an agent's prompt: nothing of a worker is read.
+        sys.exit(hooks.main(sys.argv[2:], "modestream hook"))
     try:
         settings = read_settings(Settings)
         options = _parser(settings).parse_args()
@@ -100,9 +105,8 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     pipeline = commands.add_parser("pipeline", help="the steps of the pipelines: show, edit, roll back")
     _add_pipeline_commands(pipeline)
     pipeline.set_defaults(run=_pipeline)
-    hook = commands.add_parser("hook", help="called by coding agents: their sessions become turns")
-    _add_hook_commands(hook)
-    hook.set_defaults(run=_hook)
+    # Never parsed here: `main` passes its arguments on.
+    commands.add_parser("hook", help="called by coding agents: their sessions become turns")
     mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER", epilog=AT_BROKER)
     mcp.set_defaults(run=_mcp)
     _add_operations(commands)
@@ -343,20 +347,6 @@ def _pipeline(options: argparse.Namespace, settings: Settings) -> int:
 
     check_security(settings.kafka_security)
     return run_pipeline_command(options, settings)
-
-
-def _add_hook_commands(parser: argparse.ArgumentParser) -> None:
-    # As above.
-    if sys.argv[1:2] == ["hook"]:
-        from modestream_client.hooks import add_hook_commands
-
-        add_hook_commands(parser)
-
-
-def _hook(options: argparse.Namespace, _settings: Settings) -> int:
-    from modestream_client.hooks import run_hook_command
-
-    return run_hook_command(options)
 
 
 def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:

@@ -17,15 +17,17 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from modestream_client.boundary import USER_BOUNDARY
 from modestream_client.failures import MemoryClientError
-from modestream_client.outbox import Outbox, Transcript
+from modestream_client.outbox import OF_THE_KEY, Outbox, Transcript
 
 if TYPE_CHECKING:
     from modestream_client import HttpMemoryClient
@@ -36,6 +38,14 @@ Agent = Literal["claude-code", "codex"]
 
 LIMIT_S = 5.0
 """Time limit of sending, and of a context, in seconds."""
+
+LOCK_TIMEOUT_S = 2.0
+"""How long an outbox is waited for that another process has locked."""
+
+MISUSED = 2
+"""Exit status of a wrong command line; agents take it as an order not to go on."""
+
+KEY_ADVICE = "set MODESTREAM_KEY to a key that may write for this user"
 
 POLL_S = 0.05
 
@@ -113,7 +123,8 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Pat
 
 async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
     """Handle an event of an agent; return the text to print. Raises no error of the service."""
-    with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key_of(settings.user)))) as box:
+    began = time.time()
+    with closing(Outbox(_path_of(settings), lock_timeout_s=LOCK_TIMEOUT_S)) as box:
         for path, before in transcripts_of(event, agent, box):
             try:
                 collect(box, path, before, settings)
@@ -124,15 +135,28 @@ async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
         name = event.get("hook_event_name") or "Stop"
         if not EVENTS.get(name, False):
             return ""
+        printed, reason = "", None
         try:
             # Ends at once where the service is away.
             async with asyncio.timeout(LIMIT_S), _client(settings) as memory:
                 await flush(settings, [box])
-                return await _context(memory, event, settings) if name == "SessionStart" else ""
-        except (TimeoutError, MemoryClientError) as problem:
-            reason = str(problem) or "the memory does not answer"
-            sys.stderr.write(f"modestream: {reason}; turns wait in {settings.outbox}\n")
-            return ""
+                printed = await _context(memory, event, settings) if name == "SessionStart" else ""
+        except TimeoutError:
+            failure = box.failure()
+            reason = failure[1] if failure and failure[0] > began else "the memory does not answer"
+        # Anything, such as an address without a port: turns wait, and the agent goes on.
+        except Exception as problem:
+            reason = str(problem) or repr(problem)
+            box.note_failure(reason)
+        waiting, refused = box.count(), len(box.refused())
+        if reason is not None or refused:
+            left = f"{waiting} turns wait in {settings.outbox}, {refused} were refused: `modestream hook status`"
+            told = f"modestream: {reason or 'not all turns were taken'}; {left}"
+            sys.stderr.write(f"{told}\n")
+            # Agents show the user what is in this field, and nothing of the other stream.
+            if name == "SessionStart" and not printed and waiting + refused:
+                return json.dumps({"systemMessage": told}, ensure_ascii=False)
+        return printed
 
 
 async def flush(settings: HookSettings, boxes: Sequence[Outbox]) -> None:
@@ -169,8 +193,34 @@ def _client(settings: HookSettings, outbox: Path | None = None) -> "HttpMemoryCl
     )
 
 
-def _boxes(settings: HookSettings) -> list[Outbox]:
-    return [Outbox(path) for path in sorted(settings.outbox.glob("*.sqlite"))]
+def _path_of(settings: HookSettings) -> Path:
+    return Outbox.path_of(settings.outbox, USER_BOUNDARY.key_of(settings.user))
+
+
+def _boxes(settings: HookSettings) -> tuple[list[Outbox], list[str]]:
+    """Return the outboxes that can be read, and a sentence about each other one."""
+    boxes, problems = [], []
+    for path in sorted(settings.outbox.glob("*.sqlite")):
+        try:
+            box = Outbox(path, lock_timeout_s=LOCK_TIMEOUT_S)
+            box.count()
+            box.refused()
+        except sqlite3.Error as problem:
+            problems.append(_sentence_about(path, problem))
+        else:
+            boxes.append(box)
+    return boxes, problems
+
+
+def _sentence_about(path: Path, problem: sqlite3.Error) -> str:
+    """Return what is wrong with an outbox, and what to do."""
+    name = getattr(problem, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"{path} is locked by another process; messages of the session are added at its next event"
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        way_out = "move it away, then `modestream import` the agent's transcripts: messages that are stored stay once"
+        return f"{path} is damaged: {way_out} ({problem})"
+    return f"{path}: {problem}"
 
 
 def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings) -> int:
@@ -178,13 +228,17 @@ def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings
         event = json.loads(options.event or sys.stdin.read())
         if not isinstance(event, dict):
             raise TypeError("an event is an object")  # noqa: TRY301 - as what is no JSON
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         sys.stderr.write(f"modestream: a hook is called by {agent}, with an event as JSON: {problem}\n")
         return 1
     try:
         printed = asyncio.run(run_event(event, agent, settings))
-    except (OSError, ModuleNotFoundError, sqlite3.Error, MemoryClientError) as problem:
-        sys.stderr.write(f"modestream: {problem}\n")
+    except sqlite3.Error as problem:
+        sys.stderr.write(f"modestream: {_sentence_about(_path_of(settings), problem)}\n")
+        return 1
+    # Whatever it is: the agent's turn goes on, and the transcript is read again at the next event.
+    except Exception as problem:
+        sys.stderr.write(f"modestream: {problem!r}; the messages of this event are added at the next one\n")
         return 1
     if printed:
         sys.stdout.write(printed + "\n")
@@ -201,29 +255,37 @@ def _run_settings(agent: Agent) -> int:
 
 
 def _run_status(settings: HookSettings) -> int:
-    """Print waiting and refused turns; the exit status is 1 if any was refused."""
-    boxes = _boxes(settings)
+    """Print waiting and refused turns, and what to do; return 1 if any was refused, or a file can't be read."""
+    boxes, problems = _boxes(settings)
     refused = [(box.path.name, queued) for box in boxes for queued in box.refused()]
-    sys.stdout.write(
-        f"{sum(box.count() for box in boxes)} turns wait in {settings.outbox}, {len(refused)} were refused\n"
-    )
-    for name, queued in refused:
-        sys.stdout.write(f"{name} {queued.number} {queued.turn.get('turn_id')}: {queued.refused}\n")
-    return 1 if refused else 0
+    waiting = sum(box.count() for box in boxes)
+    lines = [f"{waiting} turns wait in {settings.outbox}, {len(refused)} were refused", *problems]
+    failures = [failure for box in boxes if box.count() and (failure := box.failure())]
+    for at, error in failures[-1:]:
+        when = datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+        advice = f"; {KEY_ADVICE}" if error.startswith(OF_THE_KEY) else ""
+        lines.append(f"last failure, {when}: {error}{advice}")
+    if waiting:
+        lines.append(f"they are sent to {settings.url} when the agent stops next, or by `modestream hook flush`")
+    lines += [f"{name} {queued.number} {queued.turn.get('turn_id')}: {queued.refused}" for name, queued in refused]
+    if refused:
+        lines.append("when the reason is gone, `modestream hook flush --refused` sends them again")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 1 if refused or problems else 0
 
 
 def _run_flush(options: argparse.Namespace, settings: HookSettings) -> int:
     """Send waiting turns; with `--refused` also refused ones."""
-    boxes = _boxes(settings)
+    boxes, problems = _boxes(settings)
     if options.refused:
         for box in boxes:
             box.retry()
     try:
         asyncio.run(asyncio.wait_for(flush(settings, boxes), options.wait))
-    except (TimeoutError, MemoryClientError) as problem:
+    except Exception as problem:
         sys.stderr.write(f"modestream: {str(problem) or 'the memory does not answer in time'}\n")
     _run_status(settings)
-    return 1 if any(box.count() for box in boxes) else 0
+    return 1 if problems or any(box.count() for box in boxes) else 0
 
 
 def add_hook_commands(parser: argparse.ArgumentParser) -> None:
@@ -255,8 +317,11 @@ def run_hook_command(options: argparse.Namespace) -> int:
     return _run_agent(options.command, options, settings)
 
 
-def main() -> int:
-    """Run `modestream-hook`, the same without the server's distribution."""
-    parser = argparse.ArgumentParser(prog="modestream-hook", description="Hooks of coding agents.")
+def main(arguments: Sequence[str] | None = None, prog: str = "modestream-hook") -> int:
+    """Run `modestream-hook`; also `modestream hook`, which needs no settings of a worker."""
+    parser = argparse.ArgumentParser(prog=prog, description="Hooks of coding agents.")
     add_hook_commands(parser)
-    return run_hook_command(parser.parse_args())
+    try:
+        return run_hook_command(parser.parse_args(arguments))
+    except SystemExit as end:
+        return 1 if end.code == MISUSED else 0
