@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from operations.deployment import add_principal
-from operations.fork import ForkOptions, Trial, fork
+from operations.fork import ForkOptions, fork, read_trial
 from operations.trial import CompareOptions, compare, drop, promote
 from streams.settings import Settings
 
@@ -38,13 +38,13 @@ def _add_fork(parser: argparse.ArgumentParser) -> None:
         "--pipeline",
         type=Path,
         metavar="FILE",
-        help='other embedders of modes: {"modes":{"general":"multilingual"}} (the same)',
+        help='other embedders of modes, nothing else: {"modes":{"general":"multilingual"}} (the same)',
     )
     add_principal(parser)
 
 
 def _fork(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    trial = None if options.pipeline is None else Trial.model_validate_json(options.pipeline.read_bytes())
+    trial = None if options.pipeline is None else read_trial(options.pipeline, options.user)
     wanted = ForkOptions(
         user=options.user,
         to=options.to,

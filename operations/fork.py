@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from modestream_client import MemoryClient
 from modestream_client.arguments import ModeName
 from modestream_client.hits import ListedMemory
 from modestream_client.kafka.log_reader import LogReader
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
@@ -225,6 +226,17 @@ class Trial(BaseModel, extra="forbid", strict=True):
     """A file that says how a fork is built: modes, each with the embedder that it is to have."""
 
     modes: dict[ModeName, str] = Field(min_length=1)
+
+
+def read_trial(path: Path, user: str) -> Trial:
+    """Return the trial of a file. Raises OSError, and ValueError that says how edits of the pipelines are compared."""
+    try:
+        return Trial.model_validate_json(path.read_bytes())
+    except ValidationError as problem:
+        edits = f"`modestream evaluate --user {user} --pipeline {path}` compares edits of the pipelines, without a fork"
+        raise ValueError(
+            f'{path} is not {{"modes": {{MODE: EMBEDDER}}}}: {problem.errors()[0]["msg"]}; {edits}'
+        ) from None
 
 
 def _forgets_all(command: Mapping[str, Any]) -> bool:

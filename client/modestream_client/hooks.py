@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from modestream_client.boundary import USER_BOUNDARY
 from modestream_client.failures import MemoryClientError
-from modestream_client.outbox import OF_THE_KEY, Outbox, Transcript
+from modestream_client.outbox import OF_THE_KEY, Outbox, Transcript, describe_problem
 
 if TYPE_CHECKING:
     from modestream_client import HttpMemoryClient
@@ -206,21 +206,10 @@ def _boxes(settings: HookSettings) -> tuple[list[Outbox], list[str]]:
             box.count()
             box.refused()
         except sqlite3.Error as problem:
-            problems.append(_sentence_about(path, problem))
+            problems.append(describe_problem(path, problem))
         else:
             boxes.append(box)
     return boxes, problems
-
-
-def _sentence_about(path: Path, problem: sqlite3.Error) -> str:
-    """Return what is wrong with an outbox, and what to do."""
-    name = getattr(problem, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"{path} is locked by another process; messages of the session are added at its next event"
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        way_out = "move it away, then `modestream import` the agent's transcripts: messages that are stored stay once"
-        return f"{path} is damaged: {way_out} ({problem})"
-    return f"{path}: {problem}"
 
 
 def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings) -> int:
@@ -234,7 +223,7 @@ def _run_agent(agent: Agent, options: argparse.Namespace, settings: HookSettings
     try:
         printed = asyncio.run(run_event(event, agent, settings))
     except sqlite3.Error as problem:
-        sys.stderr.write(f"modestream: {_sentence_about(_path_of(settings), problem)}\n")
+        sys.stderr.write(f"modestream: {describe_problem(_path_of(settings), problem)}\n")
         return 1
     # Whatever it is: the agent's turn goes on, and the transcript is read again at the next event.
     except Exception as problem:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from modestream_client.answers import TURN_REPLY_FIELDS, Notice, Reply
 from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import (
+    MemoryClientError,
     MemoryClosed,
     MemoryOutboxFull,
     MemoryServiceError,
@@ -90,6 +91,17 @@ class Transcript(NamedTuple):
     """Offset of the line from which the next call reads."""
     tail: str = ""
     """Digest of the last bytes."""
+
+
+def describe_problem(path: Path, problem: Exception) -> str:
+    """Describe the problem with an outbox, and the way out."""
+    name = getattr(problem, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"{path} is locked by another process: try again"
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        way_out = "move it away; turns of a hook come back by `modestream import` of the agent's transcripts"
+        return f"{path} is damaged: {way_out} ({problem})"
+    return f"{path}: {problem}"
 
 
 class Outbox:
@@ -380,8 +392,15 @@ class OutboxTransport:
         """Store a turn on disk and send it; return the service's reply, or one saying that it is queued."""
         self._check_open()
         turn = with_identity(turn, round(time.time() * 1000))
-        sender = await self._sender(Outbox.path_of(self._folder, self._boundary.key(turn["scope"])))
-        return await sender.remember(turn, principal, self._timeout if timeout is None else timeout)
+        path = Outbox.path_of(self._folder, self._boundary.key(turn["scope"]))
+        try:
+            sender = await self._sender(path)
+            return await sender.remember(turn, principal, self._timeout if timeout is None else timeout)
+        # A timeout is an OSError, too.
+        except MemoryClientError:
+            raise
+        except (sqlite3.Error, OSError) as problem:
+            raise MemoryClientError(f"the turn is stored nowhere: {describe_problem(path, problem)}") from problem
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | str | None:
         """Return `read_after` as records of the transport have it."""

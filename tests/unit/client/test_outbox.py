@@ -17,6 +17,7 @@ from modestream_client import (
     SyncHttpMemoryClient,
 )
 from modestream_client import outbox as module
+from modestream_client.failures import MemoryClientError
 from modestream_client.outbox import Outbox
 
 from tests.fakes.wire import FakeWire
@@ -292,6 +293,22 @@ async def test_a_broken_file_is_an_error_of_its_user_alone(service: Service, tmp
     broken.path.write_bytes(b"no database" * 100)
     async with service.client() as memory:
         assert not (await memory.remember("The cat sleeps.")).is_queued
+
+
+async def test_a_broken_file_is_an_error_of_the_client(service: Service, tmp_path: Path) -> None:
+    broken = box(tmp_path)
+    broken.close()
+    broken.path.write_bytes(b"no database" * 100)
+    async with service.client() as memory:
+        with pytest.raises(MemoryClientError, match="is damaged: move it away"):
+            await memory.remember("The cat sleeps.")
+
+
+async def test_a_folder_that_can_not_be_made_is_an_error_of_the_client(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "outbox").write_text("a file")
+    async with service.client() as memory:
+        with pytest.raises(MemoryClientError, match="outbox"):
+            await memory.remember("The cat sleeps.")
 
 
 async def test_a_full_outbox_refuses_a_turn(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from operations.fork import (
     ForkOptions,
     check_name_is_free,
     digest_of_fork,
+    read_trial,
     was_dropped,
 )
 from schemas.messages.records import Headers, Record
@@ -54,6 +56,13 @@ def built(builder: ForkBuilder, log: Log, read: Record) -> Entry:
 def arguments_of(entry: Entry) -> dict[str, object]:
     arguments: dict[str, object] = json.loads(entry.value)["arguments"]
     return arguments
+
+
+def test_edits_of_the_pipelines_are_no_trial_of_a_fork(tmp_path: Path) -> None:
+    edits = tmp_path / "edits.json"
+    edits.write_text('{"edits": [{"op": "config", "step_id": "retrieve.rank", "config": {"min_score": 0.5}}]}')
+    with pytest.raises(ValueError, match=f"modestream evaluate --user ana --pipeline {edits}"):
+        read_trial(edits, "ana")
 
 
 def test_turn_is_written_for_the_fork() -> None:
