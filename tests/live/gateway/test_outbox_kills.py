@@ -19,8 +19,8 @@ from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment
 
 TURNS = int(os.environ.get("TEST_KILLED_TURNS", "150"))
-KILLED_AT = (TURNS // 7, TURNS * 2 // 5, TURNS * 2 // 3)
-"""Turns that the program has said when it is killed; between the first two the gateway is away."""
+KILLED_AT = (TURNS // 7, TURNS * 2 // 5, TURNS * 3 // 5, TURNS * 4 // 5)
+"""Turns that the program has said when it is killed."""
 
 PROGRAM = """
 import sys
@@ -109,9 +109,19 @@ async def test_each_turn_is_written_in_order_whatever_is_killed(
         gateway.kill()
         await program.run(KILLED_AT[1])
         gateway.start()
+        await gateway.has_status(http, "/ready", 200)
         await worker.kill()
-        deployment.start()
+        worker = deployment.start()
+        # As on a network that swallows everything: connections are accepted, and nothing is answered.
+        gateway.process.send_signal(signal.SIGSTOP)
         await program.run(KILLED_AT[2])
+        gateway.process.send_signal(signal.SIGCONT)
+        await program.run(KILLED_AT[3])
+        # The machine: the program was killed just now.
+        gateway.kill()
+        await worker.kill()
+        gateway.start()
+        deployment.start()
         await program.run()
 
         assert await flush(hook_environment(str(http.base_url), tmp_path)) == 0
