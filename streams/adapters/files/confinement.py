@@ -19,11 +19,11 @@ from typing import Any
 REFUSED_SYSCALLS = {
     # clone; socket, connect, bind, io_uring_setup, execve, execveat, ptrace, process_vm_readv, process_vm_writev,
     # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal, setpriority,
-    # fchmod, fchmodat, fchmodat2, fchown, fchownat; of x86 also fork, vfork, chmod, chown, lchown
+    # fchmod, fchmodat, fchmodat2, fchown, fchownat, truncate, ftruncate; of x86 also fork, vfork, chmod, chown, lchown
     "x86_64": (0xC000003E, 56, (41, 42, 49, 425, 59, 322, 101, 310, 311, 62, 200, 234, 129, 297, 424, 141,
-                                91, 268, 452, 93, 260, 57, 58, 90, 92, 94)),
+                                91, 268, 452, 93, 260, 76, 77, 57, 58, 90, 92, 94)),
     "aarch64": (0xC00000B7, 220, (198, 203, 200, 425, 221, 281, 117, 270, 271, 129, 130, 131, 138, 240, 424, 140,
-                                  52, 53, 452, 55, 54)),
+                                  52, 53, 452, 55, 54, 45, 46)),
 }  # fmt: skip
 """By machine: its name in the kernel's audit, the call that begins threads and processes, and those refused."""
 
@@ -46,6 +46,9 @@ LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF = 444, 446
 LANDLOCK_CHANGES = 0x1FF2
 """All rights of its first version but to run, read and list: write, remove, make."""
 
+LANDLOCK_VERSION, LANDLOCK_TRUNCATE, TRUNCATE_SINCE = 1, 1 << 14, 3
+"""The flag that asks for its version; the right to shorten a file, since its third."""
+
 SPARE_CPU_S = 5.0
 """Processor time beyond the limit of a file, by when the worker has ended the process."""
 
@@ -62,7 +65,9 @@ def confine(memory_bytes: int) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        handled = struct.pack("<Q", LANDLOCK_CHANGES)
+        # A file that is opened to be read can be emptied by that: an older kernel does not refuse it.
+        shortens = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION) >= TRUNCATE_SINCE
+        handled = struct.pack("<Q", LANDLOCK_CHANGES | (LANDLOCK_TRUNCATE if shortens else 0))
         # Without a rule, none of what it handles is allowed anywhere. A kernel without Landlock refuses the call.
         if (ruleset := libc.syscall(LANDLOCK_CREATE_RULESET, handled, len(handled), 0)) >= 0:
             libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)

@@ -66,6 +66,8 @@ attempts = {
     "signal to a thread in C": lambda: libc.tgkill(os.getppid(), os.getppid(), 0) == 0 or 1 / 0,
     "signal by a file in C": lambda: libc.syscall(424, os.pidfd_open(os.getppid()), 0, None, 0) == 0 or 1 / 0,
     "rights in C": lambda: libc.chmod(sys.argv[1].encode(), 0o600) == 0 or 1 / 0,
+    "length in C": lambda: libc.truncate(sys.argv[1].encode(), 0) == 0 or 1 / 0,
+    "length by reading in C": lambda: libc.open(sys.argv[1].encode(), os.O_RDONLY | os.O_TRUNC) >= 0 or 1 / 0,
     "process in C": lambda: libc.fork() >= 0 or 1 / 0,
     "memory": lambda: bytearray(2 << 30),
 }
