@@ -10,8 +10,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic_settings import BaseSettings
 
 from gateway.keys.key_file import Key, KeyFile
+from gateway.settings import GatewaySettings
+from streams.configuration import read_settings
+from streams.settings import Settings
 from tests.builders.taxonomies import changed
 
 ROOT = Path(__file__).parents[3]
@@ -27,21 +31,41 @@ def started(*options: str, command: str = "worker", **settings: str) -> subproce
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("PARTITIONS", "0", "setting MODESTREAM_PARTITIONS: "),
         ("LLM_PROFILES", '{"x": {"model": "m"}}', "must be named 'default'"),
         ("LLM_PROFILES", '{"default": {', "setting MODESTREAM_LLM_PROFILES: it is not JSON: "),
         ("TOPIC_PREFIX", "bad prefix!", "setting MODESTREAM_TOPIC_PREFIX: Kafka takes letters, digits, "),
+        ("EMBEDDERS", '{"general": {"path": "p", "dim": 3}}', "setting MODESTREAM_EMBEDDERS: "),
+        ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
+    ],
+)
+def test_invalid_setting_is_named_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"MODESTREAM_{name}", value)
+    refusal = refusal_of(Settings)
+    assert message in refusal
+    assert len(refusal.splitlines()) == 1
+
+
+def refusal_of(settings: type[BaseSettings]) -> str:
+    with pytest.raises(SystemExit) as refusal:
+        read_settings(settings)
+    return str(refusal.value.code)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("PARTITIONS", "0", "setting MODESTREAM_PARTITIONS: "),
         (
             "KAFKA_SECURITY",
             '{"username": "u", "password_env": "NO_SUCH"}',
             "MODESTREAM_KAFKA_SECURITY: the environment",
         ),
         ("KAFKA_SECURITY", '{"protocol": "SSL", "ca_file": "/no/ca.pem"}', "'/no/ca.pem'"),
-        ("EMBEDDERS", '{"general": {"path": "p", "dim": 3}}', "setting MODESTREAM_EMBEDDERS: "),
-        ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
     ],
 )
-def test_invalid_setting_is_named_in_one_line(name: str, value: str, message: str) -> None:
+def test_command_ends_with_the_refusal_of_a_setting_and_its_code(name: str, value: str, message: str) -> None:
     ended = started(**{name: value})
     assert ended.returncode == os.EX_CONFIG
     assert message in ended.stderr
@@ -49,18 +73,24 @@ def test_invalid_setting_is_named_in_one_line(name: str, value: str, message: st
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "value", "message"),
     [
-        ({"GATEWAY_BIND": "0.0.0.0:80"}, "setting MODESTREAM_GATEWAY_BIND: 0.0.0.0:80 is reachable by others"),
-        ({"GATEWAY_BIND": "28090"}, "setting MODESTREAM_GATEWAY_BIND: 28090 is not host:port"),
-        ({"GATEWAY_METRICS_BIND": "9465"}, "setting MODESTREAM_GATEWAY_METRICS_BIND: 9465 is not host:port"),
-        ({"GATEWAY_KEYS": "/no/keys.json"}, "setting MODESTREAM_GATEWAY_KEYS: there is no file /no/keys.json"),
+        ("GATEWAY_BIND", "0.0.0.0:80", "setting MODESTREAM_GATEWAY_BIND: 0.0.0.0:80 is reachable by others"),
+        ("GATEWAY_BIND", "28090", "setting MODESTREAM_GATEWAY_BIND: 28090 is not host:port"),
+        ("GATEWAY_METRICS_BIND", "9465", "setting MODESTREAM_GATEWAY_METRICS_BIND: 9465 is not host:port"),
     ],
 )
-def test_gateway_names_the_refused_setting(settings: dict[str, str], message: str) -> None:
-    ended = started(command="gateway", **settings)
+def test_gateway_names_the_refused_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"MODESTREAM_{name}", value)
+    assert message in refusal_of(GatewaySettings)
+
+
+def test_gateway_ends_with_the_refusal_of_its_keys_and_its_code() -> None:
+    ended = started(command="gateway", GATEWAY_KEYS="/no/keys.json")
     assert ended.returncode == os.EX_CONFIG
-    assert message in ended.stderr.splitlines()[-1]
+    assert "setting MODESTREAM_GATEWAY_KEYS: there is no file /no/keys.json" in ended.stderr.splitlines()[-1]
 
 
 def test_name_that_no_setting_has_is_told_with_a_similar_one() -> None:
