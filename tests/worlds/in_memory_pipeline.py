@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents.commands.admit import Admit
 from agents.memory.remember import Remember
@@ -66,6 +66,20 @@ from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryRequestL
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
 
+OF_A_LIFE = (
+    *("tables", "memories", "modes", "claims", "intentions", "categories", "interactions", "consolidations", "issued"),
+    *("jobs", "boundaries", "commit", "usage"),
+)
+"""Attributes that end with each life of a worker."""
+
+
+class GivenSettings(Settings):
+    """Settings without the environment, which took a tenth of a short test to read."""
+
+    @classmethod
+    def settings_customise_sources(cls, *_: Any, init_settings: Any, **_others: Any) -> tuple[Any, ...]:
+        return (init_settings,)
+
 
 @dataclass
 class InMemoryPipeline(PipelineRequests):
@@ -91,15 +105,15 @@ class InMemoryPipeline(PipelineRequests):
     more_settings: Mapping[str, Any] = field(default_factory=dict)
     run_options: RunOptions = field(default_factory=RunOptions)
     arrows: set[Arrow] = field(default_factory=set)
+    observes_arrows: bool = False
     defects: list[str] = field(default_factory=list)
     file_reader: FileReader = field(default_factory=lambda: ProcessFileReader(ReadLimits()))
 
     def __post_init__(self) -> None:
-        self.settings = Settings(
+        self.settings = GivenSettings(
             data_dir=self.directory,
             partitions=self.partitions,
             llm_profiles=self.profiles,
-            _env_file=None,
             **{"pipeline_packages": {"tests", "acme"}, "scope_model": self.scope_model, **self.more_settings},
         )
         self.language = FakeLanguageModel(profiles=self.profiles)
@@ -108,7 +122,21 @@ class InMemoryPipeline(PipelineRequests):
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self.numbers = count()
         self.changelogs: Changelogs = defaultdict(list)
-        self.begin_life()
+
+    if not TYPE_CHECKING:  # The attributes are known from `begin_life`.
+
+        def __getattr__(self, name: str) -> Any:
+            """Begin the next life when its first part is asked for: opening the files takes a third of a short test."""
+            if name not in OF_A_LIFE:
+                raise AttributeError(name)
+            self.begin_life()
+            return getattr(self, name)
+
+    def end_life(self) -> None:
+        """Close the files, as a kill does."""
+        self.tables.end()
+        for name in OF_A_LIFE:
+            delattr(self, name)
 
     def begin_life(self) -> None:
         """Open the tables, as they were last committed and as the changelogs go on."""
@@ -125,9 +153,8 @@ class InMemoryPipeline(PipelineRequests):
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
         """Return a stopped copy of this stopped worker."""
-        self.tables.end()
+        self.end_life()
         shutil.copytree(self.directory, directory)
-        self.begin_life()
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))
         copy.changelogs.update(deepcopy(self.changelogs))
         copy.topics.copy_from(self.topics)
@@ -141,15 +168,13 @@ class InMemoryPipeline(PipelineRequests):
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
-            self.tables.end()
+            self.end_life()
             shutil.rmtree(self.directory / "partitions", ignore_errors=True)
-            self.begin_life()
 
     def lose_rows(self, table: str) -> None:
         """Lose all rows of a table, with its changelog, of the stopped worker."""
         self.tables.lose_rows(table)
-        self.tables.end()
-        self.begin_life()
+        self.end_life()
 
     @property
     def embedder(self) -> FakeModel:
@@ -173,7 +198,7 @@ class InMemoryPipeline(PipelineRequests):
         self.unfinished_vectors = reembedding.unfinished
         hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
-        readers = self._readers(words, hooks)
+        readers = self._readers(agents, ctx, hooks)
         channels = {reader.topic: app.channel() for reader in readers}
         connect(app, channels, readers, ctx, lambda: self.defects.append("an agent ended"))
         app.finalize()
@@ -194,14 +219,11 @@ class InMemoryPipeline(PipelineRequests):
             assert not any(run.done() for run in runs), "a background worker ended"
         finally:
             self.topics.detach()
-            # A copy of the worker has topics of its own.
-            self.jobs._triggers = self.jobs._commands = None
             for run in runs:
                 run.cancel()
             for agent in app.agents.values():
                 await agent.stop()
-            self.tables.end()
-            self.begin_life()
+            self.end_life()
 
     @property
     def vector_index(self) -> FakeIndex | NoVectors:
@@ -243,9 +265,10 @@ class InMemoryPipeline(PipelineRequests):
         writer = RunWriter(InMemoryPublisher(self.topics, (), self.arrows), self.meters)
         return RunRecorder(writer.write, self.names, self.clock, self.run_options, self.pipelines.in_force)
 
-    def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
-        """Return the subscriptions, each with a publisher that records its agents."""
-        agents, ctx = self.wire(words)
+    def _readers(self, agents: Agents, ctx: WorkerContext, hooks: BackgroundHooks) -> list[Subscription]:
+        """Return the subscriptions, each with a publisher that records its agents where arrows are observed."""
+        if not self.observes_arrows:
+            return subscriptions(agents, hooks, ctx)
         each = [entry.agent_names for entry in subscriptions(agents, hooks, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [

@@ -50,7 +50,7 @@ FEWER_CANDIDATES = {"op": "config", "step_id": "retrieve.rerank", "config": {"ca
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Return the topics that each agent writes to, observed while every kind of record is processed."""
     async with InMemoryPipeline(
-        directory, profiles=ONE_PROFILE, more_settings={"context_log": "ids"}
+        directory, profiles=ONE_PROFILE, more_settings={"context_log": "ids"}, observes_arrows=True
     ).running() as pipeline:
         names = pipeline.names
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
