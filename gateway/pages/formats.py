@@ -193,6 +193,25 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
+TYPE_NAMES = {
+    "episodic": "turn",
+    "semantic": "fact",
+    "procedural": "how-to",
+    "document": "part of a file",
+    "state_object": "goal or problem",
+    "working": "latest turn",
+}
+
+
+def type_name(name: str) -> str:
+    """Return the name of a memory's type; types of a deployment's own steps keep theirs.
+
+    >>> type_name("episodic"), type_name("own_type")
+    ('turn', 'own type')
+    """
+    return TYPE_NAMES.get(name, name.replace("_", " "))
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
@@ -210,6 +229,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "file_kind": file_kind,
     "file_size": file_size,
     "clock": clock,
+    "type_name": type_name,
 }
 """The filters of templates."""
 
@@ -336,11 +356,16 @@ def marked_text(text: str, contained: str | None, chars: int) -> Markup:
 INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 """Marks within a line that are shown: code, and strong words."""
 
-FENCE = re.compile(r"^```[\w+-]*\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^```[\w+-]*\n(?P<code>.*?)^```$\n?|(?P<table>(?:^[ ]*\|.*\|[ ]*$\n?){2,})", re.MULTILINE | re.DOTALL
+)
+
+RULE = re.compile(r"[\s|:-]+")
+"""The line below a table's head."""
 
 
 def said(turn: Mapping[str, Any], chars: int = 4_000) -> Markup:
-    """Return a turn's text with code in a code face, and light Markdown: fences, inline code, strong words.
+    """Return a turn's text with code in a code face, and light Markdown: fences, tables, inline code, strong words.
 
     >>> str(said({"role": "user", "text": "Set `TTL`"}))
     'Set <code>TTL</code>'
@@ -351,9 +376,27 @@ def said(turn: Mapping[str, Any], chars: int = 4_000) -> Markup:
         return Markup("<pre>{}</pre>").format(text)
     shown, position = Markup(""), 0
     for fence in FENCE.finditer(text):
-        shown += _inline(text[position : fence.start()]) + Markup("<pre><code>{}</code></pre>").format(fence[1])
+        shown += _inline(text[position : fence.start()])
+        if fence["table"] is None:
+            shown += Markup("<pre><code>{}</code></pre>").format(fence["code"])
+        else:
+            shown += _table(fence["table"].strip().splitlines())
         position = fence.end()
     return shown + _inline(text[position:])
+
+
+def _table(lines: Sequence[str]) -> Markup:
+    """Return lines of cells between bars as a table; its head is above the rule, if there is one."""
+    rows = [line.strip().strip("|").split("|") for line in lines]
+    has_head = RULE.fullmatch(lines[1]) is not None
+    shown = Markup("")
+    for number, row in enumerate(rows):
+        if has_head and number == 1:
+            continue
+        cell = Markup("<th>{}</th>") if has_head and number == 0 else Markup("<td>{}</td>")
+        cells = Markup("").join(cell.format(_inline(text.strip())) for text in row)
+        shown += Markup("<tr>{}</tr>").format(cells)
+    return Markup('<div class="scroll" tabindex="0"><table>{}</table></div>').format(shown)
 
 
 def _inline(text: str) -> Markup:

@@ -165,7 +165,7 @@ GROUPS: tuple[tuple[str, tuple[Link, ...]], ...] = (
         (
             Link("users", "Users", "users", of="everyone"),
             Link("keys", "Keys", "keys", of="operate"),
-            Link("settings", "Settings", "pipelines", of="operate"),
+            Link("settings", "Settings", "settings", of="operate"),
             Link("export", "Export", "export", ("project",)),
             Link("forget", "Forget", "forget", ("project",), of="forget"),
         ),

@@ -248,6 +248,12 @@ async def read_form(request: Request) -> Form:
         raise Refused("invalid_value", "the form can't be read; load the page again and send it again") from None
 
 
+def base_of(request: Request) -> str:
+    """Return the gateway's address as the browser knows it, for commands to copy."""
+    scheme = request.headers.get("x-forwarded-proto", request.url.scheme).partition(",")[0].strip()
+    return f"{scheme}://{request.url.netloc}"
+
+
 def name_of(request: Request, parameter: str) -> str:
     """Return a name of the path. Raises HTTPException, 404, for one that is not UTF-8."""
     try:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.connection_settings import SettingInForce
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.pages import Pages
-from gateway.pages.requests import PAGES, View, name_of, read_form
+from gateway.pages.requests import PAGES, View, base_of, name_of, read_form
 from gateway.pages.sign_in import SignIn
 from gateway.service.access import audited, require_operating
 from gateway.service.calls import Call, Refused
@@ -93,7 +93,7 @@ def export_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes of exports: JSON lines of `turn.v1`, which any deployment imports."""
 
     async def show(request: Request) -> Response:
-        return await pages.render(pages.view(request), "export.html", "Export", "export")
+        return await pages.render(pages.view(request), "export.html", "Export", "export", base=base_of(request))
 
     async def download(request: Request) -> Response:
         view = pages.view(request)

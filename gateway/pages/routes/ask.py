@@ -239,7 +239,10 @@ class Questions:
             )
         )
         hits = [[_cut(hit, words) for hit in answer["hits"]] for answer in answers]
-        return {"columns": [{"mode": name, "hits": of_mode} for name, of_mode in zip(names, hits, strict=True)]}
+        columns = [{"mode": name, "hits": of_mode} for name, of_mode in zip(names, hits, strict=True)]
+        # The mode with the best hit first: the last columns lie beyond the edge of a narrow window.
+        columns.sort(key=lambda column: -max((hit["score"] for hit in column["hits"]), default=0.0))
+        return {"columns": columns}
 
     async def context(self, view: View) -> Json:
         """Assemble a prompt, with its tokens by section."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import marked_text, plural
+from gateway.pages.formats import marked_text, plural, type_name
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.calls import Json, Refused
@@ -172,7 +172,7 @@ def _encode_map(result: Mapping[str, Any], hue: Callable[[str], str], *, compres
             "at": [int(datetime.fromisoformat(point["occurred_at"]).timestamp()) for point in points],
             "text": [text + " …" if len(text) >= MAX_POINT_TEXT_CHARS else text for text in texts],
             "conversation": _numbered(point["conversation_id"] or "" for point in points),
-            "type": _numbered(point["type"] for point in points),
+            "type": _numbered(type_name(point["type"]) for point in points),
         }
         clouds.append({name: cloud[name] for name in CLOUD_FIELDS} | columns)
     body = orjson.dumps({"clouds": clouds})

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.http.limits import read_upload
 from gateway.pages.pages import Pages, see
-from gateway.pages.requests import PAGES, View, read_form
+from gateway.pages.requests import PAGES, View, base_of, read_form
 from gateway.service.access import PROJECT, may_in_project
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.imports import MAX_EXPORT_BYTES, Asked
@@ -42,10 +42,9 @@ def start_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show(request: Request) -> Response:
         view = pages.view(request)
-        scheme = request.headers.get("x-forwarded-proto", request.url.scheme).partition(",")[0].strip()
         key = " \\\n  -H 'Authorization: Bearer ms_…'" if pages.is_signed_in else ""
         user = view.user or view.caller.own_user or "ana"
-        curl = CURL.format(base=f"{scheme}://{request.url.netloc}", user=user, key=key)
+        curl = CURL.format(base=base_of(request), user=user, key=key)
         values: Json = {"user": user, "curl": curl, "formats": FORMATS, **await _job(pages, view)}
         title = "Start" if view.user is None else "Add and import"
         return await pages.render(view, "start.html", title, "add", **values)

@@ -112,7 +112,7 @@ def long_reply(service: MemoryService, wire: FakeWire) -> MemoryService:
 async def test_a_long_reply_shows_its_best_passage_marked(long_reply: MemoryService, show: str) -> None:
     page = await page_at(long_reply, f"/admin/ask?user=u1&q=compost&show={show}")
     text = shown(page, '<p class="text">', "</p>")
-    assert "<mark>&lt;b&gt;Compost&lt;/b&gt; belongs in the shade.</mark>" in text
+    assert '<mark class="passage">&lt;b&gt;Compost&lt;/b&gt; belongs in the shade.</mark>' in text
 
 
 async def test_a_long_reply_is_cut_around_its_best_passage(long_reply: MemoryService) -> None:
@@ -128,7 +128,7 @@ async def test_the_whole_of_a_long_reply_is_folded(long_reply: MemoryService) ->
 
 async def test_the_best_passage_is_marked_in_the_whole(long_reply: MemoryService) -> None:
     page = await page_at(long_reply, "/admin/ask?user=u1&q=compost")
-    marked = re.findall("<mark>(.*?)</mark>", shown(page, "<summary>All of it", "</details>"))
+    marked = re.findall('<mark class="passage">(.*?)</mark>', shown(page, "<summary>All of it", "</details>"))
     assert marked == ["&lt;b&gt;Compost&lt;/b&gt; belongs in the shade."]
 
 

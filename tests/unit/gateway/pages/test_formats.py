@@ -37,6 +37,19 @@ def test_output_of_a_tool_keeps_its_columns() -> None:
     assert formats.said({"role": "tool", "text": "a  b\n<c>"}) == "<pre>a  b\n&lt;c&gt;</pre>"
 
 
+def test_lines_of_cells_are_a_table_with_its_head() -> None:
+    text = "Ports:\n| job | port |\n|---|---|\n| <a> | `1` |\nDone."
+    assert str(formats.said({"role": "user", "text": text})) == (
+        'Ports:\n<div class="scroll" tabindex="0"><table><tr><th>job</th><th>port</th></tr>'
+        "<tr><td>&lt;a&gt;</td><td><code>1</code></td></tr></table></div>Done."
+    )
+
+
+def test_bars_in_a_fence_stay_code() -> None:
+    text = "```\n| a |\n| b |\n```\n"
+    assert str(formats.said({"role": "user", "text": text})) == "<pre><code>| a |\n| b |\n</code></pre>"
+
+
 def test_a_fence_is_code() -> None:
     assert formats.said({"role": "user", "text": "So:\n```python\nx < 1\n```\nyes"}) == (
         "So:\n<pre><code>x &lt; 1\n</code></pre>yes"

@@ -41,7 +41,7 @@ async def test_settings_are_shown_with_value_meaning_and_origin(wire: FakeWire) 
     assert "yes" in row
     assert "changed" in row
     assert "Serve mem0" in row
-    assert "default" in page[page.index("GATEWAY_BIND") :].partition("</tr>")[0]
+    assert "changed" not in page[page.index("GATEWAY_BIND") :].partition("</tr>")[0]
 
 
 async def test_what_the_workers_agreed_on_is_shown(wire: FakeWire) -> None:
