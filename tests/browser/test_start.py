@@ -26,7 +26,7 @@ def forgotten(system: System) -> Iterator[None]:
 def test_a_first_turn_is_remembered_and_found(page: Page, check_accessibility: CheckAccessibility) -> None:
     page.goto("/admin/start?everyone=1")
     expect(page.get_by_text("curl -X POST")).to_be_visible()
-    expect(page.get_by_role("link", name="Ask for it")).to_be_visible()
+    expect(page.get_by_role("link", name="Ask about it")).to_be_visible()
     check_accessibility(page)
     page.get_by_label("User").first.fill("newcomer")
     page.get_by_label("What should be remembered?").fill("The spare key hangs behind the pantry door.")

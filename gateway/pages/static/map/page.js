@@ -31,7 +31,8 @@ function start() {
   });
   connectControls(map, part);
   onTheme(() => map.restyle());
-  follow(root.dataset.points, Number(root.dataset.maxPoints), shown, (error) => say(`${error.message} Trying again …`), closer);
+  const limits = { firstPoints: Number(root.dataset.firstPoints), maxPoints: Number(root.dataset.maxPoints) };
+  follow(root.dataset.points, limits, shown, (error) => say(`${error.message} Trying again …`), closer);
 
   async function closer(clouds) {
     if (!ringed) await isCloser;
@@ -48,10 +49,13 @@ function start() {
     table = new Table(form, map, root.dataset.memory);
     table.refresh();
     sendSelection(form, map);
-    followSuggestions(document.querySelector("[data-map-suggestions]"), (found) => map.suggest(found), (ids) => {
+    const suggestions = document.querySelector("[data-map-suggestions]");
+    followSuggestions(suggestions, (found) => map.suggest(found), (ids) => {
       map.selection.replace(ids);
       root.scrollIntoView({ block: "start" });
     });
+    // Only now: the search for groups takes the worker longer than the points.
+    suggestions?.dispatchEvent(new Event("points"));
   }
 
   function say(text) {

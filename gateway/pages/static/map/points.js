@@ -2,7 +2,6 @@
 // typed arrays out.
 
 export const MOST = 100000; // Points of a map: the service keeps the places of as many.
-const SAMPLE = 1500; // Points of the first picture, which is there at once.
 const FIRST_WAIT_MS = 2000;
 const LONGEST_WAIT_MS = 30000;
 
@@ -19,11 +18,11 @@ export function keyOf(cloud) {
 
 // Calls `shown` with the clouds now, and while a better layout or vectors are being made. What one answer leaves out is
 // read once `closer()` resolves: from afar, a sample of every conversation looks the same.
-export async function follow(address, maxPoints, shown, failed, closer) {
+export async function follow(address, { firstPoints, maxPoints }, shown, failed, closer) {
   try {
-    const sample = await loadClouds(`${address}&limit=${SAMPLE}`);
+    const sample = await loadClouds(`${address}&limit=${firstPoints}`);
     shown(sample);
-    if (!isUnderWay(sample, SAMPLE) && !sample.some((cloud) => cloud.left_out)) return;
+    if (!isUnderWay(sample, firstPoints) && !sample.some((cloud) => cloud.left_out)) return;
   } catch (error) {
     failed(error);
   }
