@@ -2,21 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from copy import deepcopy
-from functools import cache
 from typing import Any
 
 import httpx
 
 from gateway.http.app import create_app
-from gateway.http.shapes import QueryReader, Shapes
 from gateway.service.calls import Backend
 from gateway.service.service import MemoryService
-
-# Both depend on a row of the table alone, and take half of the time of `create_app`, which nearly every test calls.
-_documented = cache(QueryReader.openapi)
-Shapes.of = cache(Shapes.of)  # type: ignore[method-assign,assignment]
-QueryReader.openapi = lambda reader: deepcopy(_documented(reader))  # type: ignore[method-assign]
 
 
 async def always_ready() -> bool:
