@@ -11,18 +11,6 @@ from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catal
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
-from tests.fakes.forked_process import fork_embedders
-
-
-@pytest.fixture(autouse=True)
-def forked_embedders(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    if "started_anew" not in request.fixturenames:
-        fork_embedders(monkeypatch)
-
-
-@pytest.fixture
-def started_anew() -> None:
-    """Start embedder processes as in production."""
 
 
 @pytest.fixture

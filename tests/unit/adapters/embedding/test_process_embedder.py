@@ -43,7 +43,7 @@ async def soon(embedder: ProcessEmbedder, text: str) -> Encoded:
             await asyncio.sleep(0.05)
 
 
-async def test_killed_process_is_restarted_with_the_same_vectors(started_anew: None, embedder: ProcessEmbedder) -> None:
+async def test_killed_process_is_restarted_with_the_same_vectors(embedder: ProcessEmbedder) -> None:
     before = await embedder.passage("the red house")
     os.kill(embedder._child._process.pid, signal.SIGKILL)
     after = await soon(embedder, "the red house")
