@@ -14,6 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
 from agents.commands.admit import Admit
 from agents.memory.remember import Remember
 from agents.ports.files import FileReader
@@ -77,7 +79,9 @@ class GivenSettings(Settings):
     """Settings without the environment, which took a tenth of a short test to read."""
 
     @classmethod
-    def settings_customise_sources(cls, *_: Any, init_settings: Any, **_others: Any) -> tuple[Any, ...]:
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: Any, **_others: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)
 
 
