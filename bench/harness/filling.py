@@ -29,7 +29,7 @@ from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 from streams.runtime.awaited_table import databases_of
 from streams.runtime.kafka_app import create_kafka_app, partition_locks_of
 from streams.settings import Settings
-from streams.tables.memory_tables import MemoryTable
+from streams.tables.memory_tables import MemoryTable, row_of
 from streams.wire.partitioning import partition_of
 
 BATCH = 1024
@@ -69,9 +69,7 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progr
         while batch := list(islice(rest, BATCH)):
             for memory in batch:
                 partition = partition_of(memory.boundary.encode(), PARTITIONS)
-                table.table.rows(partition).put(
-                    memory.memory_id.encode(), memory.model_dump_json(exclude_defaults=True).encode()
-                )
+                table.table.rows(partition).put(memory.memory_id.encode(), row_of(memory))
                 words.put(partition, LexicalDocument(memory))
             for partition in range(PARTITIONS):
                 words.commit(partition)

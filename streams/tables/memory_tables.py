@@ -50,6 +50,11 @@ def index_rows(words: LexicalStore, partition: int, rows: Mapping[bytes, bytes |
             words.put(partition, LexicalDocument(memory))
 
 
+def row_of(memory: Memory) -> bytes:
+    """Return a record as its row has it, without what has its default."""
+    return memory.model_dump_json(exclude_defaults=True).encode()
+
+
 class MemoryTable:
     """Records by partition and id. Writes belong to the handling of the partition's events."""
 
@@ -67,7 +72,7 @@ class MemoryTable:
         return None if value is None or value.startswith(TOMBSTONES) else MemoryExcerpt.model_validate_json(value)
 
     def put(self, partition: int, memory: Memory) -> None:
-        value = memory.model_dump_json(exclude_defaults=True).encode()
+        value = row_of(memory)
         self.table.write(partition, memory.memory_id, value)
         if memory.embedding.status == "pending":
             # It is read again when its vector is reported.

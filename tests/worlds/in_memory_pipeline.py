@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
@@ -68,12 +68,6 @@ from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryRequestL
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
 
-OF_A_LIFE = (
-    *("tables", "memories", "modes", "claims", "intentions", "categories", "interactions", "consolidations", "issued"),
-    *("jobs", "boundaries", "commit", "usage"),
-)
-"""Attributes that end with each life of a worker."""
-
 
 class GivenSettings(Settings):
     """Settings without the environment, which took a tenth of a short test to read."""
@@ -126,21 +120,7 @@ class InMemoryPipeline(PipelineRequests):
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self.numbers = count()
         self.changelogs: Changelogs = defaultdict(list)
-
-    if not TYPE_CHECKING:  # The attributes are known from `begin_life`.
-
-        def __getattr__(self, name: str) -> Any:
-            """Begin the next life when its first part is asked for: opening the files takes a third of a short test."""
-            if name not in OF_A_LIFE:
-                raise AttributeError(name)
-            self.begin_life()
-            return getattr(self, name)
-
-    def end_life(self) -> None:
-        """Close the files, as a kill does."""
-        self.tables.end()
-        for name in OF_A_LIFE:
-            delattr(self, name)
+        self.begin_life()
 
     def begin_life(self) -> None:
         """Open the tables, as they were last committed and as the changelogs go on."""
@@ -157,8 +137,9 @@ class InMemoryPipeline(PipelineRequests):
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
         """Return a stopped copy of this stopped worker."""
-        self.end_life()
+        self.tables.end()
         shutil.copytree(self.directory, directory)
+        self.begin_life()
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))
         copy.changelogs.update(deepcopy(self.changelogs))
         copy.topics.copy_from(self.topics)
@@ -172,13 +153,15 @@ class InMemoryPipeline(PipelineRequests):
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
-            self.end_life()
+            self.tables.end()
             shutil.rmtree(self.directory / "partitions", ignore_errors=True)
+            self.begin_life()
 
     def lose_rows(self, table: str) -> None:
         """Lose all rows of a table, with its changelog, of the stopped worker."""
         self.tables.lose_rows(table)
-        self.end_life()
+        self.tables.end()
+        self.begin_life()
 
     @property
     def embedder(self) -> FakeModel:
@@ -223,11 +206,14 @@ class InMemoryPipeline(PipelineRequests):
             assert not any(run.done() for run in runs), "a background worker ended"
         finally:
             self.topics.detach()
+            # A copy of the worker has topics of its own.
+            self.jobs._triggers = self.jobs._commands = None
             for run in runs:
                 run.cancel()
             for agent in app.agents.values():
                 await agent.stop()
-            self.end_life()
+            self.tables.end()
+            self.begin_life()
 
     @property
     def vector_index(self) -> FakeIndex | NoVectors:

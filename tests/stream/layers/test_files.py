@@ -424,6 +424,7 @@ async def test_a_refresh_finds_nothing_new_in_a_file(pipeline: InMemoryPipeline)
 async def test_a_file_changes_nothing_in_what_its_user_is_after(pipeline: InMemoryPipeline) -> None:
     await upload(pipeline, f"{NOTE}\n\nOur API must answer within 200 ms.")
     await is_read(pipeline)
+    assert len(items(pipeline)) == 2
     intention = (await pipeline.command("get_intention"))["result"]
     assert [intention["constraints"], intention["decisions"]] == [[], []]
 

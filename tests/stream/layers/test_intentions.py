@@ -89,6 +89,14 @@ async def test_entries_of_a_forgotten_turn_leave_reply_and_table(tmp_path: Path)
         assert "PostgreSQL" not in stored(pipeline)
 
 
+async def test_goal_reopens_when_its_resolving_turn_is_forgotten(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await remember_story(pipeline, "t-1", "t-5")
+        assert await intention(pipeline) == {}
+        await forget(pipeline, turn_id="t-5", conversation_id="c1")
+        assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
+
+
 async def test_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1")
@@ -108,6 +116,14 @@ async def test_forgetting_a_project_removes_its_intention(tmp_path: Path) -> Non
         await pipeline.topics.settled()
         before = stored(pipeline)
         assert not any(text in before for text in ("learn", "debts", "beta", "PostgreSQL"))
+
+
+async def test_forgetting_a_user_removes_all_intentions(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        for project in ("default", "p2"):
+            await pipeline.command("set_intention", project=project, goals=["learn to row"])
+        await forget(pipeline, user=True)
+        assert [await intention(pipeline, project) for project in ("default", "p2")] == [{}, {}]
 
 
 async def test_intention_belongs_to_its_scope(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ async def test_a_run_is_a_waterfall(wire: FakeWire) -> None:
     assert 'class="model failed"' in text
     for shown in ("retrieve.recall", "1,210 tokens in, 84 out", "timeout", "revision 3", "topic retrieve,"):
         assert shown in text, shown
-    assert "/admin/memories/m2?user=u1" in text
+    assert all(f"/admin/memories/{memory_id}?user=u1" in text for memory_id in ("m1", "m2"))
     assert "memory.retrieve" not in text
 
 
