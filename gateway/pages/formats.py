@@ -356,7 +356,7 @@ def marked_text(text: str, contained: str | None, chars: int) -> Markup:
 INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 """Marks within a line that are shown: code, and strong words."""
 
-FENCE = re.compile(
+BLOCK = re.compile(
     r"^```[\w+-]*\n(?P<code>.*?)^```$\n?|(?P<table>(?:^[ ]*\|.*\|[ ]*$\n?){2,})", re.MULTILINE | re.DOTALL
 )
 
@@ -375,13 +375,13 @@ def said(turn: Mapping[str, Any], chars: int = 4_000) -> Markup:
     if turn.get("role") == "tool":
         return Markup("<pre>{}</pre>").format(text)
     shown, position = Markup(""), 0
-    for fence in FENCE.finditer(text):
-        shown += _inline(text[position : fence.start()])
-        if fence["table"] is None:
-            shown += Markup("<pre><code>{}</code></pre>").format(fence["code"])
+    for block in BLOCK.finditer(text):
+        shown += _inline(text[position : block.start()])
+        if block["table"] is None:
+            shown += Markup("<pre><code>{}</code></pre>").format(block["code"])
         else:
-            shown += _table(fence["table"].strip().splitlines())
-        position = fence.end()
+            shown += _table(block["table"].strip().splitlines())
+        position = block.end()
     return shown + _inline(text[position:])
 
 

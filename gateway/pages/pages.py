@@ -8,7 +8,7 @@ static file has a digest of all of them, so that browsers may cache it for ever.
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -82,6 +82,11 @@ def _environment() -> Environment:
 def asset(name: str) -> str:
     """Return the address of a file of `static`. Raises KeyError for an unknown name."""
     return f"{PAGES}/static/{_digests()[name]}/{name}"
+
+
+def scripts_of(folder: str) -> Sequence[str]:
+    """Return the names of the modules in a folder of `static`."""
+    return [name for name in _digests() if name.startswith(f"{folder}/") and name.endswith(".js")]
 
 
 async def serve_asset(request: Request) -> Response:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.formats import marked_text, plural, type_name
-from gateway.pages.pages import STATIC, Pages
+from gateway.pages.pages import Pages, scripts_of
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.calls import Json, Refused
 from schemas.messages.retrieval import MAX_POINT_TEXT_CHARS
@@ -25,9 +25,6 @@ MAX_POINTS = 20_000
 
 FIRST_POINTS = 1_500
 """Points of the first picture: a sample with every conversation."""
-
-MODULES = sorted(f"map/{path.name}" for path in (STATIC / "map").glob("*.js"))
-"""Scripts of the map."""
 
 LISTED_WITHOUT_SCRIPT = 50
 """Rows of the table without scripts; with them, it lists the points in view."""
@@ -67,7 +64,7 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
             colour=colour if colour in COLOURS else COLOURS[0],
             max_points=MAX_POINTS,
             first_points=FIRST_POINTS,
-            modules=MODULES,
+            modules=scripts_of("map"),
         )
 
     async def points(request: Request) -> Response:

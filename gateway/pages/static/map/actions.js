@@ -8,7 +8,10 @@ export function sendSelection(form, map) {
 
   function show() {
     const count = selection.ids.size;
-    if (actions) actions.hidden = count === 0, (actions.dataset.ready = "");
+    if (actions) {
+      actions.hidden = count === 0;
+      actions.dataset.ready = "";
+    }
     for (const [button, text] of buttons) {
       button.disabled = count === 0;
       button.textContent = count ? `${text} ${count === 1 ? "1 memory" : `${count.toLocaleString("en")} memories`}` : text;
