@@ -100,9 +100,7 @@ class InMemoryTables:
         for table in self.app.tables.values():
             topic, store = table.changelog_topic.get_topic_name(), cast("PartitionStore", table.data)
             for partition in self._partitions:
-                if not (rows := self._changelogs.get((topic, partition))):
-                    continue
-                persisted = store.persisted_offset(TP(topic, partition))
+                persisted, rows = store.persisted_offset(TP(topic, partition)), self._changelogs[topic, partition]
                 first = 0 if persisted is None else persisted + 1
                 if first < len(rows):
                     store.apply_rows(TP(topic, partition), dict(rows[first:]), len(rows) - 1)
