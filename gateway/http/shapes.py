@@ -7,7 +7,8 @@ Guaranteed: the service's own model admits everything that a shape admits; unkno
 import asyncio
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import Request
@@ -157,8 +158,8 @@ class QueryReader:
         scope = {name: value for name, value in sent.items() if name in self._scope_fields}
         return Sent(scope, model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields)))
 
-    def openapi(self) -> Json:
-        """Return the `parameters` of the operation in the document."""
+    @cached_property
+    def _parameters(self) -> list[Json]:
         schema = self.shape.model_json_schema(ref_template="#/components/schemas/{model}")
         parameters = []
         for name, field in schema["properties"].items():
@@ -167,7 +168,11 @@ class QueryReader:
             required = name in schema.get("required", ())
             shown = {"content": {"application/json": {"schema": value}}} if name in self._objects else {"schema": value}
             parameters.append({"name": name, "in": "query", "required": required} | shown | about)
-        return {"parameters": parameters}
+        return parameters
+
+    def openapi(self) -> Json:
+        """Return the `parameters` of the operation in the document."""
+        return {"parameters": deepcopy(self._parameters)}
 
 
 def admit_nulls(schema: Json) -> None:
@@ -267,6 +272,7 @@ class Shapes:
         self._scope, self._selector = scope, selector_of(scope)
         self._of_user = create_model("ScopeOrUser", __base__=scope, **{PROJECT_FIELD: PROJECT_OR_USER})
         self._bodies: dict[str, BodyReader] = {}
+        self._queries: dict[str, QueryReader] = {}
         self.turn = self._body(Body("TurnBody", EXAMPLE_TURN), Turn, scope)
         assert ANSWER.http is not None
         assert ANSWER.http.body is not None
@@ -288,7 +294,9 @@ class Shapes:
         own = scope if operation.concerns_user else None
         body, names = operation.http.body, operation.http.names
         if body is None:
-            return self._query(record, own, names)
+            if operation.name not in self._queries:
+                self._queries[operation.name] = self._query(record, own, names)
+            return self._queries[operation.name]
         return self._body(body, record, own, names, is_optional=operation.runs_long)
 
     def components(self) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from agents.understanding.understand import Understand
 from schemas.internal.changes import Change
 from schemas.models.language import Profiles
 from schemas.scopes import Scope
-from schemas.state.memories import Memory
+from schemas.state.categories import Taxonomy
+from schemas.state.intention import Intention
+from schemas.state.memories import Claim, Memory
 from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
 from streams.adapters.files.object_bytes import ObjectBytes, ResourceBytes
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
@@ -40,9 +42,10 @@ from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reading_files import ReadFiles
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.death_counts import DeathCounts
+from streams.flow.job_log import JobLog
 from streams.flow.pipelines.in_force import Pipelines, shipped_pipelines
 from streams.flow.runs.recorder import RunOptions, RunRecorder, RunWriter
-from streams.flow.stores import UsageLog
+from streams.flow.stores import InteractionStore, ScopeStore, Table, UsageLog
 from streams.flow.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
@@ -120,26 +123,62 @@ class InMemoryPipeline(PipelineRequests):
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self.numbers = count()
         self.changelogs: Changelogs = defaultdict(list)
-        self.begin_life()
+        self._life: InMemoryTables | None = None
 
-    def begin_life(self) -> None:
-        """Open the tables, as they were last committed and as the changelogs go on."""
-        self.tables = InMemoryTables(self.settings, self.changelogs, self.meters, self.topics.have_room, self._complete)
-        stores = self.tables.stores
-        self.memories, self.modes, self.claims = cast("MemoryTable", stores.memories), stores.modes, stores.claims
-        self.intentions, self.categories, self.interactions = stores.intentions, stores.categories, stores.interactions
-        self.consolidations, self.issued, self.jobs = self.tables.consolidations, self.tables.issued, self.tables.jobs
-        self.boundaries, self.commit = self.tables.boundaries, self.tables.commits
-        self.usage = UsageLog(self.tables.usage, self.commit, self.clock)
+    @property
+    def tables(self) -> InMemoryTables:
+        """The tables, opened when they are first used: as they were last committed and as the changelogs go on."""
+        if self._life is None:
+            self._life = InMemoryTables(
+                self.settings, self.changelogs, self.meters, self.topics.have_room, self._complete, self.clock
+            )
+        return self._life
+
+    def end_life(self) -> None:
+        """Close the tables, as a kill does."""
+        if self._life is not None:
+            self._life.end()
+            self._life = None
+
+    @property
+    def memories(self) -> MemoryTable:
+        return cast("MemoryTable", self.tables.stores.memories)
+
+    @property
+    def modes(self) -> Table[str, ModeDeclarations]:
+        return self.tables.stores.modes
+
+    @property
+    def claims(self) -> Table[str, Claim]:
+        return self.tables.stores.claims
+
+    @property
+    def intentions(self) -> ScopeStore[Intention]:
+        return self.tables.stores.intentions
+
+    @property
+    def categories(self) -> ScopeStore[Taxonomy]:
+        return self.tables.stores.categories
+
+    @property
+    def interactions(self) -> InteractionStore:
+        return self.tables.stores.interactions
+
+    @property
+    def jobs(self) -> JobLog:
+        return self.tables.jobs
+
+    @property
+    def usage(self) -> UsageLog:
+        return self.tables.usage_log
 
     def _complete(self, declared: ModeDeclarations) -> ModeDeclarations:
         return self.complete_modes(declared)
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
         """Return a stopped copy of this stopped worker."""
-        self.tables.end()
+        self.end_life()
         shutil.copytree(self.directory, directory)
-        self.begin_life()
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))
         copy.changelogs.update(deepcopy(self.changelogs))
         copy.topics.copy_from(self.topics)
@@ -153,15 +192,13 @@ class InMemoryPipeline(PipelineRequests):
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
-            self.tables.end()
+            self.end_life()
             shutil.rmtree(self.directory / "partitions", ignore_errors=True)
-            self.begin_life()
 
     def lose_rows(self, table: str) -> None:
         """Lose all rows of a table, with its changelog, of the stopped worker."""
         self.tables.lose_rows(table)
-        self.tables.end()
-        self.begin_life()
+        self.end_life()
 
     @property
     def embedder(self) -> FakeModel:
@@ -212,8 +249,7 @@ class InMemoryPipeline(PipelineRequests):
                 run.cancel()
             for agent in app.agents.values():
                 await agent.stop()
-            self.tables.end()
-            self.begin_life()
+            self.end_life()
 
     @property
     def vector_index(self) -> FakeIndex | NoVectors:
@@ -224,9 +260,9 @@ class InMemoryPipeline(PipelineRequests):
             topics=self.names,
             partitions=self.partitions,
             stores=replace(self.tables.stores, words=words),
-            consolidations=self.consolidations,
-            issued=self.issued,
-            commit=self.commit,
+            consolidations=self.tables.consolidations,
+            issued=self.tables.issued,
+            commit=self.tables.commits,
             progress=self.progress,
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
@@ -238,7 +274,7 @@ class InMemoryPipeline(PipelineRequests):
             scope_model=self.scope_model,
             turns_log=self.turns_log,
             deaths=self.deaths,
-            boundaries=self.boundaries,
+            boundaries=self.tables.boundaries,
             pipelines=self.pipelines,
             runs=self._recorder(),
             run_log=InMemoryRunLog(self.topics, self.names.runs),

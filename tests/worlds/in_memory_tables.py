@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from faust.types import TP
 
+from agents.ports.clock import Clock
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
@@ -17,7 +18,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_stores
 from streams.flow.boundary_changes import BoundaryChanges
 from streams.flow.job_log import JobLog
-from streams.flow.stores import ScopeStore, Table
+from streams.flow.stores import ScopeStore, Table, UsageLog
 from streams.observability.metrics import Meters
 from streams.partition.commit import PartitionCommits
 from streams.runtime.awaited_table import PartitionStore, databases_of
@@ -40,6 +41,7 @@ class InMemoryTables:
         meters: Meters,
         room: Callable[[], Awaitable[None]],
         complete_modes: Callable[[ModeDeclarations], ModeDeclarations],
+        clock: Clock,
     ) -> None:
         """`room` waits while nothing may be written to Kafka."""
         self._changelogs = changelogs
@@ -65,7 +67,7 @@ class InMemoryTables:
         self.issued: Table[str, IssuedCommands] = JsonTable(app, "issued", bind_issued_scope(scope), key=str)
         self.jobs = JobLog(JsonTable(app, "jobs", JobHistory, key=str))
         self.receipts = ReceiptTable(app)
-        self.usage = UsageTable(app)
+        self.usage_log = UsageLog(UsageTable(app), self.commits, clock)
         derive_rows(app, MEMORIES, lambda *rows: index_rows(self.words, *rows), self.words.drop)
         cast("Any", app.assignor).assigned_actives = lambda: {
             TP(table.changelog_topic.get_topic_name(), partition)
@@ -100,7 +102,10 @@ class InMemoryTables:
         for table in self.app.tables.values():
             topic, store = table.changelog_topic.get_topic_name(), cast("PartitionStore", table.data)
             for partition in self._partitions:
-                persisted, rows = store.persisted_offset(TP(topic, partition)), self._changelogs[topic, partition]
+                rows = self._changelogs[topic, partition]
+                if not rows:
+                    continue
+                persisted = store.persisted_offset(TP(topic, partition))
                 first = 0 if persisted is None else persisted + 1
                 if first < len(rows):
                     store.apply_rows(TP(topic, partition), dict(rows[first:]), len(rows) - 1)

@@ -94,8 +94,9 @@ class RankingWeights:
     models: Mapping[ModelVariant, LinearModel]
 
     @classmethod
+    @lru_cache(maxsize=2)
     def loads(cls, text: str) -> Self:
-        """Parse the file's text. Raises ValueError if it is invalid."""
+        """Parse the file's text; a repeated one costs nothing. Raises ValueError if it is invalid."""
         stored = json.loads(text)
         if not isinstance(stored, dict) or set(stored) - {DATA_DIGEST} != set(MODEL_VARIANTS):
             raise ValueError(f"ranking weights must be a JSON object with the models {', '.join(MODEL_VARIANTS)}")

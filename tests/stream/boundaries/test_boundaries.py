@@ -216,7 +216,7 @@ async def test_vectors_are_measured_by_their_states(pipeline: InMemoryPipeline) 
     await pipeline.remember("The kettle is blue.")
     await pipeline.remember("The kettle is red.", searchable=False)
     await pipeline.topics.settled()
-    await pipeline.commit.commit(range(pipeline.partitions))
+    await pipeline.tables.commits.commit(range(pipeline.partitions))
     await pipeline.telling.measure_vectors()
     measured = re.findall(rb'modestream_vectors\{status="(\w+)"\} (\d)', pipeline.meters.exposition())
     assert dict(measured) == {b"eligible": b"1", b"pending": b"0", b"ready": b"1", b"stale": b"0", b"failed": b"0"}

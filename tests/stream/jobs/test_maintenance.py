@@ -44,7 +44,7 @@ async def used(pipeline: InMemoryPipeline) -> InMemoryPipeline:
     for user in ("u1", "u2"):
         await pipeline.remember("The kettle is blue.", user=user)
     await pipeline.topics.settled()
-    await pipeline.commit.commit(range(pipeline.partitions))
+    await pipeline.tables.commits.commit(range(pipeline.partitions))
     return pipeline
 
 
@@ -94,7 +94,7 @@ async def test_health_has_the_last_run_of_each_scheduled_task(tmp_path: Path) ->
     async with pipeline.running():
         await pipeline.remember("The kettle is blue.")
         await pipeline.topics.settled()
-        await pipeline.commit.commit(range(pipeline.partitions))
+        await pipeline.tables.commits.commit(range(pipeline.partitions))
         await scheduler(pipeline).look()
         shown = (await pipeline.command("health"))["result"]["maintenance"]
         assert shown["reconcile"]["every_hours"] == 1.0

@@ -45,7 +45,7 @@ def marked(tmp_path: Path) -> InMemoryPipeline:
     pipeline = stopped(tmp_path / "before")
     for table in pipeline.tables.app.tables.values():
         cast("AwaitableTable", table).write(0, "marked", b"removed")
-    asyncio.run(pipeline.commit.commit([0]))
+    asyncio.run(pipeline.tables.commits.commit([0]))
     return pipeline
 
 
@@ -59,8 +59,7 @@ def test_copy_of_a_stopped_worker_goes_on_in_each_changelog(marked: InMemoryPipe
 
 
 def test_next_life_has_what_was_committed(marked: InMemoryPipeline) -> None:
-    marked.tables.end()
-    marked.begin_life()
+    marked.end_life()
     tables = marked.tables
     assert [name for name in tables.app.tables if "marked" not in tables.rows(name)] == []
 
