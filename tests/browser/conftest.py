@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
-from tests.builders.exported_models import exported_minilm
+from tests.builders.exported_models import english_models
 from tests.worlds.browser import System, running_system
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """The system with the demo's memories. Tests share it: what one changes, it names with its own ids."""
-    models = exported_minilm("int8", tmp_path_factory).parent
+    models = english_models(tmp_path_factory)
     with running_system(tmp_path_factory.mktemp("browser"), models) as running:
         yield running
 

@@ -17,6 +17,13 @@ def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> 
     return _exported("all-MiniLM-L6-v2", precision, temporary)
 
 
+def english_models(temporary: pytest.TempPathFactory) -> Path:
+    """Return a folder with the English model alone: a worker would load the multilingual one, too, where it lies."""
+    english, folder = exported_minilm("int8", temporary), temporary.mktemp("models")
+    (folder / english.name).symlink_to(english)
+    return folder
+
+
 def exported_e5(precision: Precision, temporary: pytest.TempPathFactory) -> Path:
     """Return the folder of the multilingual model; an export takes 5 to 10 s."""
     return _exported("multilingual-e5-small", precision, temporary)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from modestream_client import MemoryClient
 
-from tests.builders.exported_models import exported_minilm
+from tests.builders.exported_models import english_models
 from tests.builders.tiny_models import write_tiny_model
 from tests.worlds.live.broker import RunningBroker, running_broker
 from tests.worlds.live.processes import Deployment, deployed
@@ -27,7 +27,7 @@ def live_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBro
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported_minilm("int8", tmp_path_factory).parent
+    return english_models(tmp_path_factory)
 
 
 @pytest.fixture
