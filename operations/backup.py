@@ -21,7 +21,7 @@ from operations.copy.kafka_target import open_target
 from operations.deployment import Progress, deployment_at, named_scope, read_service_record
 from operations.migrate import CopyRun, print_report
 from schemas.internal.service import ServiceRecord
-from schemas.state.files import SHA256, boundary_prefix, file_key
+from schemas.state.files import SHA256, boundary_prefix, file_key, without_upload
 from streams.adapters.files.object_bytes import ObjectBytes, open_file_bytes
 from streams.settings import Settings
 
@@ -133,7 +133,7 @@ async def copy_files(
     """
     wanted = {found.key: found.size for found in await source.find("") if _hash_in(found.key) is not None}
     there = {found.key for found in await target.find("")}
-    await target.remove(sorted(key for key in there - wanted.keys() if key.rpartition("/")[2] in forgotten))
+    await target.remove(sorted(key for key in there - wanted.keys() if _turn_in(key) in forgotten))
     missing = sorted(wanted.keys() - there)
     with Progress("files", len(missing), "files") as progress:
         for number, key in enumerate(missing, 1):
@@ -162,12 +162,13 @@ async def fork_files(files: ObjectBytes, boundary: str, fork: str, turns: Mappin
     there = {found.key for found in await files.find(boundary_prefix(fork))}
     copied = 0
     for found in await files.find(boundary_prefix(boundary)):
-        sha256, memory_id = _hash_in(found.key), found.key.rpartition("/")[2]
+        sha256, memory_id = _hash_in(found.key), _turn_in(found.key)
         if sha256 is None or memory_id not in turns:
             continue
         key = file_key(fork, sha256, turns[memory_id])
         if key not in there:
             await _copy(files, found.key, files, key)
+            there.add(key)
             copied += 1
     return copied
 
@@ -186,6 +187,10 @@ async def _copy(source: ObjectBytes, key: str, target: ObjectBytes, target_key: 
             raise InvalidBackup(f"{key} has other bytes than its name says")
         spool.seek(0)
         await target.put(target_key, spool)
+
+
+def _turn_in(key: str) -> str:
+    return without_upload(key).rpartition("/")[2]
 
 
 def _hash_in(key: str) -> str | None:

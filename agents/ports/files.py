@@ -38,8 +38,11 @@ class FileBytes(Protocol):
     async def find(self, prefix: str) -> list[StoredBytes]:
         """Return the files whose keys start with this prefix, which ends in a slash."""
 
-    def read(self, key: str) -> AsyncIterator[bytes]:
-        """Yield the bytes in pieces. Raises FileNotFoundError before the first piece if the file is missing."""
+    def read(self, *keys: str) -> AsyncIterator[bytes]:
+        """Yield the bytes under the first of these keys that has any, in pieces.
+
+        Raises FileNotFoundError before the first piece if none has.
+        """
 
     async def remove(self, keys: Sequence[str]) -> None:
         """Remove a file; a missing one is no error."""

@@ -1,7 +1,7 @@
 """Files: the bytes of an upload, then its turn; and the bytes of files that a user's memories have.
 
 Enters: a call, and a file that was taken. Leaves: the turn's answer. Guaranteed: bytes are stored before their turn is
-published, under a key of that turn alone, so that no removal meets them; a refused upload leaves none. What a killed
+published, under a key of that upload alone, so that no removal meets them; a refused upload leaves none. What a killed
 gateway leaves is removed by `reconcile`.
 """
 
@@ -10,11 +10,12 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
+from uuid import uuid4
 
 from modestream_client.operations import GET_FILE
 from modestream_client.records import canonical
@@ -29,7 +30,7 @@ from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Stored, Turn, Turns
 from schemas.failures import Unavailable
 from schemas.scopes import Scope
-from schemas.state.files import SHA256, ReadFailed, file_key, file_prefix, upload_uri
+from schemas.state.files import SHA256, ReadFailed, file_prefix, upload_key, upload_uri, without_upload
 from schemas.state.memories import derive_memory_id
 
 MAX_FILE_NAME, KEPT_SUFFIX = 255, 20
@@ -40,6 +41,9 @@ OCTETS = "application/octet-stream"
 
 MAX_PICTURE_BYTES = 16 * 1024 * 1024
 """Bytes of drawn pages in memory, the last that were looked at: about 200 pages."""
+
+SETTLED = timedelta(hours=1)
+"""Age of bytes whose upload is decided: no refusal removes them any more."""
 
 UNDECIDED = ("timeout", "unavailable", "internal")
 """Codes after which the turn of an upload may be stored all the same."""
@@ -62,10 +66,10 @@ class FileStore(Protocol):
         """Store what a file object has, wholly or not at all."""
 
     async def find(self, prefix: str) -> Sequence[Any]:
-        """Return the bytes under keys with this beginning, each with `key` and `size`."""
+        """Return the bytes under keys with this beginning, each with `key`, `size` and `modified`."""
 
-    def read(self, key: str) -> AsyncIterator[bytes]:
-        """Return the bytes in pieces."""
+    def read(self, *keys: str) -> AsyncIterator[bytes]:
+        """Return the bytes under the first of these keys that has any, in pieces."""
 
     async def remove(self, keys: Sequence[str]) -> None:
         """Remove bytes."""
@@ -155,19 +159,20 @@ class Files:
         require_scope(call.caller, call.user_id, scope, "write")
         memory_id = derive_memory_id(scope, fields["conversation_id"], fields["turn_id"])
         boundary = self._requests.key_of(call.user_id)
-        place = file_key(boundary, upload.sha256, memory_id)
+        place = upload_key(boundary, upload.sha256, memory_id, uuid4().hex)
         try:
-            was_there = any(found.key == place for found in await store.find(file_prefix(boundary, upload.sha256)))
-            if not was_there:
-                await store.put(place, upload.content)
+            # Also where the turn's bytes are there: an edit or another upload's refusal may be removing them.
+            await store.put(place, upload.content)
         except Unavailable:
             raise unavailable() from None
         try:
             stored = await self._turns.add(call, Turn(upload.scope, fields))
         except Refused as refused:
-            if refused.code not in UNDECIDED and not was_there:
-                await store.remove([place])
+            if refused.code not in UNDECIDED:
+                await self._remove(place)
             raise
+        if not stored.is_new and await self._is_spare(place):
+            await self._remove(place)
         status = "pending" if stored.is_new else await self._status(call, scope, memory_id)
         resource = {name: fields["resources"][0][name] for name in ("uri", "media_type", "sha256", "bytes")}
         return Stored({**stored.body, "resource": {**resource, "status": status}}, stored.is_new)
@@ -187,10 +192,8 @@ class Files:
             raise unavailable() from None
         if not stored:
             raise _not_found()
-        first = min(stored, key=lambda found: str(found.key))
-        return OpenFile(
-            first.size, about.get("name") or sha256, about.get("media_type") or OCTETS, store.read(first.key)
-        )
+        pieces = store.read(*sorted(found.key for found in stored))
+        return OpenFile(stored[0].size, about.get("name") or sha256, about.get("media_type") or OCTETS, pieces)
 
     async def picture(self, call: Call, sha256: str, page: int) -> bytes:
         """Return a page of a PDF that a memory of the user has, as WebP. Raises Refused: `not_found`, `unavailable`."""
@@ -217,6 +220,21 @@ class Files:
         if self._store is None:
             raise Refused("unavailable", "this gateway stores no files")
         return self._store
+
+    async def _is_spare(self, place: str) -> bool:
+        """True if other bytes of the same turn are there, and stay: those of an upload that was decided long ago."""
+        with suppress(Unavailable):
+            stored = await self._kept().find(place.rpartition("/")[0] + "/")
+            of_turn = [found for found in stored if without_upload(found.key) == without_upload(place)]
+            # Both times are the store's.
+            since = [found.modified - SETTLED for found in of_turn if found.key == place]
+            return any(found.modified < min(since, default=found.modified) for found in of_turn)
+        return False
+
+    async def _remove(self, place: str) -> None:
+        # `reconcile` removes it otherwise.
+        with suppress(Unavailable):
+            await self._kept().remove([place])
 
     async def _status(self, call: Call, scope: Json, memory_id: str) -> str | None:
         """Return the status of a file that was there; None if its turn was forgotten."""

@@ -1,8 +1,8 @@
 """Files: their texts as they are read, the memories that have them, and the keys of their bytes. Pure.
 
-A file lies at `<digest of the boundary>/<sha256>/<memory id>`, the memory being the turn that brought it: each upload
-writes a separate key, so that none can meet the removal of another one. Files are apart by boundary, so that no user
-learns what others have.
+A file lies at `<digest of the boundary>/<sha256>/<memory id>.<upload>`, the memory being the turn that brings it. Each
+upload writes a key that no other one writes, so that its bytes never meet the removal of another one's. Files are apart
+by boundary, so that no user learns what others have.
 """
 
 import hashlib
@@ -40,8 +40,18 @@ def file_prefix(boundary: str, sha256: str) -> str:
 
 
 def file_key(boundary: str, sha256: str, memory_id: str) -> str:
-    """Return the key of the bytes that one turn has brought."""
+    """Return the beginning of the keys of the bytes that one turn has brought; it is a key as well."""
     return file_prefix(boundary, sha256) + memory_id
+
+
+def upload_key(boundary: str, sha256: str, memory_id: str, upload: str) -> str:
+    """Return the key of the bytes of one upload of a turn."""
+    return f"{file_key(boundary, sha256, memory_id)}.{upload}"
+
+
+def without_upload(key: str) -> str:
+    """Return the `file_key` of an `upload_key`, and of itself."""
+    return key.partition(".")[0]
 
 
 class FileHolders(BaseModel, frozen=True):

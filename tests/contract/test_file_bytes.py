@@ -23,8 +23,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield ObjectBytes("s3://bucket/some/prefix")
 
 
-async def content(store: ObjectBytes, key: str) -> bytes:
-    return b"".join([piece async for piece in store.read(key)])
+async def content(store: ObjectBytes, *keys: str) -> bytes:
+    return b"".join([piece async for piece in store.read(*keys)])
 
 
 @pytest.mark.parametrize("size", [0, 7, 12_000_000])
@@ -47,6 +47,11 @@ async def test_nothing_lies_where_nothing_was_put(store: ObjectBytes) -> None:
 async def test_missing_bytes_are_not_found(store: ObjectBytes) -> None:
     with pytest.raises(FileNotFoundError):
         await content(store, "a/b/c")
+
+
+async def test_bytes_are_read_under_the_first_key_that_has_any(store: ObjectBytes) -> None:
+    await store.put("a/b/d", io.BytesIO(b"12"))
+    assert await content(store, "a/b/c", "a/b/d") == b"12"
 
 
 async def test_bytes_are_replaced(store: ObjectBytes) -> None:

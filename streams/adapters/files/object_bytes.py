@@ -68,17 +68,20 @@ class ObjectBytes:
             raise Unavailable(f"files can't be listed: {problem}") from None
         return stored
 
-    async def read(self, key: str) -> AsyncIterator[bytes]:
-        if self._is_missing:
-            raise FileNotFoundError(key)
-        try:
-            found = await obstore.get_async(self._store, key)
-            async for piece in found.stream(min_chunk_size=PIECE_BYTES):
-                yield bytes(piece)
-        except FileNotFoundError:
-            raise
-        except FAILURES as problem:
-            raise Unavailable(f"files can't be read: {problem}") from None
+    async def read(self, *keys: str) -> AsyncIterator[bytes]:
+        for key in () if self._is_missing else keys:
+            try:
+                try:
+                    stored = await obstore.get_async(self._store, key)
+                except FileNotFoundError:
+                    # Removed since it was found: another upload of the file serves as well.
+                    continue
+                async for piece in stored.stream(min_chunk_size=PIECE_BYTES):
+                    yield bytes(piece)
+            except FAILURES as problem:
+                raise Unavailable(f"files can't be read: {problem}") from None
+            return
+        raise FileNotFoundError(*keys)
 
     async def remove(self, keys: Sequence[str]) -> None:
         """Remove files; in a folder one by one, so that a missing file does not stop the removal of others."""
@@ -126,9 +129,7 @@ class ResourceBytes:
         sha256, scheme = uploaded_sha256(uri), urlsplit(uri).scheme.lower()
         if sha256 is not None:
             stored = await self._files.find(file_prefix(boundary, sha256))
-            if not stored:
-                raise FileNotFoundError
-            source = self._files.read(min(stored).key)
+            source = self._files.read(*sorted(found.key for found in stored))
         elif not may_fetch(uri, self._prefixes):
             raise ReadFailed("unavailable", "This address is not one of those that may be fetched.")
         else:

@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +20,11 @@ from agents.memory.files import KeepFiles
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
 from agents.memory.write_memory import Slices
-from agents.ports.files import FileReader, FileSource
+from agents.ports.files import FileBytes, FileReader, FileSource, StoredBytes
 from agents.rules.items.analysis import AnalysedText
 from agents.rules.memory.resources import file_name, uploads_of
 from schemas.failures import Rejected, Unavailable
-from schemas.state.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed, without_upload
 from schemas.state.memories import Resource
 from streams.batching import batches
 from streams.fair_queue import FairTurns
@@ -82,6 +83,8 @@ class ReadFiles:
         self._writing = asyncio.Lock()
         """One batch at a time: files that are read together take turns."""
         self._tasks: dict[tuple[int, str], asyncio.Task[None]] = {}
+        self._not_before: dict[str, datetime] = {}
+        """When to look again at bytes that an edited turn has left."""
 
     async def run(self) -> None:
         try:
@@ -184,22 +187,43 @@ class ReadFiles:
 
     async def _remove(self, partition: int) -> None:
         """Remove bytes; none that a turn has brought again. Raises Unavailable."""
-        files, keys = self._ctx.stores.files, self._ctx.stores.files.removals(partition)
-        if not keys or self._ctx.file_bytes is None:
+        files = self._ctx.stores.files
+        due = [key for key in files.removals(partition) if self._is_due(partition, key)]
+        if not due or self._ctx.file_bytes is None:
             return
         # The rows that say so are durable first.
         await self._ctx.commit.commit([partition])
-        for key in keys:
-            _, sha256, memory_id = key.split("/")
-            if sha256 not in uploads_of(self._ctx.stores.memories.get(partition, memory_id)):
-                await self._ctx.file_bytes.remove([key])
+        done = [key for key in due if await self._remove_bytes(self._ctx.file_bytes, partition, key)]
 
         def note() -> list[MemoryEvent]:
-            for key in keys:
+            for key in done:
                 files.removed(partition, key)
             return DONE
 
         await self._apply(partition, "", _once(note))
+
+    async def _remove_bytes(self, store: FileBytes, partition: int, key: str) -> bool:
+        """Remove the bytes that a turn has brought; False if some may be of an upload whose turn is on its way."""
+        self._not_before.pop(key, None)
+        memories, grace = self._ctx.stores.memories, timedelta(seconds=self._ctx.files_grace_s)
+        folder, _, memory_id = key.rpartition("/")
+        stored = [found for found in await store.find(f"{folder}/") if without_upload(found.key) == key]
+        if folder.rpartition("/")[2] in uploads_of(memories.get(partition, memory_id)):
+            return True
+        young: list[StoredBytes] = []
+        if not memories.is_forgotten(partition, memory_id):
+            # An edited turn may have the file again: bytes that have just been stored may be for that.
+            until = self._ctx.clock.now() - grace
+            young = [found for found in stored if found.modified > until]
+        await store.remove([found.key for found in stored if found not in young])
+        if young:
+            self._not_before[key] = max(found.modified for found in young) + grace
+        return not young
+
+    def _is_due(self, partition: int, key: str) -> bool:
+        is_forgotten = self._ctx.stores.memories.is_forgotten(partition, key.rpartition("/")[2])
+        now = self._ctx.clock.now()
+        return is_forgotten or self._not_before.get(key, now) <= now
 
     def _keep(self, partition: int) -> KeepFiles:
         if not self._ctx.is_assigned(partition):

@@ -25,7 +25,7 @@ from schemas.internal.changes import Job, JobProgress
 from schemas.internal.events import Embedded
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply, warn_of_unknown
-from schemas.state.files import boundary_prefix
+from schemas.state.files import boundary_prefix, without_upload
 from schemas.state.memories import Memory
 from streams.backoff import until_available
 from streams.batching import batches
@@ -134,18 +134,24 @@ class FileJobs:
             tally.processed += count - still
 
     async def remove_orphans(self, job: Job, partition: int, tally: JobProgress) -> None:
-        """Remove bytes of a user that no memory has, and that have lain so long that no turn is on its way."""
+        """Remove bytes of a user that no memory has, and those of a turn's repeated uploads but the first.
+
+        All have lain so long that no turn that brings them is on its way.
+        """
         store, boundary = self._ctx.file_bytes, job.scope.boundary
         if store is None:
             return
         stored = await until_available(partial(store.find, boundary_prefix(boundary)), "files", self._ctx.meters)
         until = self._ctx.clock.now() - timedelta(seconds=self._ctx.files_grace_s)
-        orphans = []
-        for found in stored:
-            _, sha256, memory_id = found.key.split("/")
+        orphans, kept = [], set[str]()
+        for found in sorted(stored, key=lambda found: (found.modified, found.key)):
+            of_turn = without_upload(found.key)
+            _, sha256, memory_id = of_turn.split("/")
             holders = self._ctx.stores.files.holders(partition, boundary, sha256)
-            if found.modified <= until and memory_id not in (*holders.memories, *holders.former):
+            is_held = memory_id in (*holders.memories, *holders.former)
+            if found.modified <= until and (of_turn in kept or not is_held):
                 orphans.append(found.key)
+            kept.add(of_turn)
         await until_available(partial(store.remove, orphans), "files", self._ctx.meters)
         tally.orphans += len(orphans)
 

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from modestream_client import HttpMemoryClient, MemoryServiceError
 
+from gateway.service.files import SETTLED
 from gateway.service.service import MemoryService
 from schemas.state.files import boundary_prefix
 from tests.worlds.gateway import http_over
@@ -72,7 +76,46 @@ async def test_the_same_upload_again_is_a_duplicate(http: httpx.AsyncClient, pip
     assert first.status_code == 201
     assert again.status_code == 200
     assert again.json()["duplicate"]
+
+
+async def test_reconcile_leaves_one_of_several_uploads_of_a_turn(
+    http: httpx.AsyncClient, pipeline: InMemoryPipeline
+) -> None:
+    for _ in range(3):
+        await send(http, occurred_at=WHEN)
+    pipeline.clock.forward(10**9)
+    await pipeline.command("reconcile")
     assert len(await kept(pipeline)) == 1
+    assert (await http.get(f"{USER}/files/{SHA256}")).content == KEY
+
+
+async def test_a_refused_upload_leaves_the_bytes_of_another_one_of_the_same_turn(
+    http: httpx.AsyncClient, pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted: list[httpx.Response] = []
+    remove = pipeline.file_bytes.remove
+
+    async def remove_after_another(keys: Sequence[str]) -> None:
+        monkeypatch.setattr(pipeline.file_bytes, "remove", remove)
+        await pipeline.command("declare_mode", name="later", embedder="tiny32")
+        accepted.append(await send(http, mode="later", occurred_at=WHEN))
+        await remove(keys)
+
+    monkeypatch.setattr(pipeline.file_bytes, "remove", remove_after_another)
+    assert (await send(http, mode="later", occurred_at=WHEN)).json()["code"] == "unknown_mode"
+    assert [answer.status_code for answer in accepted] == [201]
+    assert (await http.get(f"{USER}/files/{SHA256}")).content == KEY
+
+
+async def test_a_repeated_upload_takes_no_room_beside_bytes_that_stay(
+    http: httpx.AsyncClient, pipeline: InMemoryPipeline
+) -> None:
+    await send(http, occurred_at=WHEN)
+    [first] = await kept(pipeline)
+    long_ago = time.time() - 2 * SETTLED.total_seconds()
+    os.utime(Path(pipeline.settings.file_place, first), (long_ago, long_ago))
+    await send(http, occurred_at=WHEN)
+    assert await kept(pipeline) == [first]
 
 
 async def test_an_idempotency_key_makes_two_uploads_one(http: httpx.AsyncClient) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import hashlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from agents.rules.memory.resources import derive_part_id
-from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key
+from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key, upload_key
 from schemas.state.memories import Memory, Resource, derive_memory_id
 from streams.flow.background import reading_files
 from tests.fakes.language_model import ONE_PROFILE
@@ -28,7 +30,7 @@ async def upload(
     body = text.encode()
     sha256 = hashlib.sha256(body).hexdigest()
     memory_id = derive_memory_id(SCOPE | {"user_id": user}, "c1", turn_id)
-    await pipeline.file_bytes.put(file_key(user, sha256, memory_id), io.BytesIO(body))
+    await pipeline.file_bytes.put(upload_key(user, sha256, memory_id, uuid4().hex), io.BytesIO(body))
     await pipeline.ask(pipeline.names.turns, naming(sha256, turn_id, user, **fields))
     return sha256
 
@@ -206,7 +208,60 @@ async def test_an_edited_turn_loses_the_parts_of_a_file_that_it_no_longer_has(pi
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.topics.settled()
     assert parts(pipeline) == []
+
+
+async def test_bytes_that_an_edit_left_go_once_no_upload_of_the_turn_can_be_on_its_way(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    pipeline.clock.forward(10**9)
+    await pipeline.remember("There is no file any more.", "f-1")
     await until_gone(pipeline)
+
+
+async def test_bytes_that_an_edit_left_go_with_the_forgotten_turn(pipeline: InMemoryPipeline) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.remember("There is no file any more.", "f-1")
+    await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
+    await until_gone(pipeline)
+
+
+async def test_a_file_that_is_uploaded_again_while_its_bytes_are_removed_is_kept(
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await upload(pipeline)
+    await is_read(pipeline)
+    remove, again = pipeline.file_bytes.remove, asyncio.Event()
+
+    async def remove_after_upload(keys: Sequence[str]) -> None:
+        monkeypatch.setattr(pipeline.file_bytes, "remove", remove)
+        await upload(pipeline)
+        await remove(keys)
+        again.set()
+
+    monkeypatch.setattr(pipeline.file_bytes, "remove", remove_after_upload)
+    pipeline.clock.forward(10**9)
+    await pipeline.remember("There is no file any more.", "f-1")
+    await again.wait()
+    assert (await is_read(pipeline)).status == "ready"
+    await no_removal_is_due(pipeline)
+    assert len(await stored(pipeline)) == 1
+
+
+async def test_bytes_of_an_upload_on_its_way_are_kept(pipeline: InMemoryPipeline) -> None:
+    sha256 = await upload(pipeline)
+    await is_read(pipeline)
+    await pipeline.remember("There is no file any more.", "f-1")
+    await pipeline.topics.settled()
+    # Its bytes are there, and its turn comes later.
+    on_its_way = upload_key("u1", sha256, turn_id_of("f-1"), "second")
+    await pipeline.file_bytes.put(on_its_way, io.BytesIO(TEXT.encode()))
+    await asyncio.sleep(2 * reading_files.WRITES_S)
+    assert on_its_way in await stored(pipeline)
+    await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1"))
+    assert (await is_read(pipeline)).status == "ready"
 
 
 async def test_a_forgotten_part_is_not_made_again(pipeline: InMemoryPipeline) -> None:
@@ -215,7 +270,7 @@ async def test_a_forgotten_part_is_not_made_again(pipeline: InMemoryPipeline) ->
     first, *others = [part.memory_id for part in parts(pipeline)]
     await pipeline.command("forget", memory_id=first)
     await pipeline.remember("There is no file any more.", "f-1")
-    await until_gone(pipeline)
+    await pipeline.topics.settled()
     await upload(pipeline)
     await is_read(pipeline)
     assert [part.memory_id for part in parts(pipeline)] == others

@@ -9,7 +9,7 @@ from operations.backup import CopiedFiles, check_files, copy_files, fork_files
 from operations.deployment import CurrentBoundaries
 from schemas.messages.published import Boundary
 from schemas.messages.records import Record
-from schemas.state.files import file_key
+from schemas.state.files import file_key, upload_key
 from streams.adapters.files.object_bytes import ObjectBytes
 
 
@@ -19,7 +19,7 @@ def places(tmp_path: Path) -> tuple[ObjectBytes, ObjectBytes]:
 
 
 async def put(store: ObjectBytes, body: bytes, memory_id: str = "m1") -> str:
-    key = file_key("u1", hashlib.sha256(body).hexdigest(), memory_id)
+    key = upload_key("u1", hashlib.sha256(body).hexdigest(), memory_id, "first")
     await store.put(key, io.BytesIO(body))
     return key
 
