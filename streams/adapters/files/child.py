@@ -1,7 +1,7 @@
 """The process that reads files: `python -m streams.adapters.files.child MEMORY_BYTES`.
 
-Requests come in on standard input, one at a time; frames with what was found leave on standard output. It ends with its
-worker, however that dies.
+Requests come in by a socket on standard input, one at a time, each with its opened file, as this process may open none
+itself; frames with what was found leave on standard output. It ends with its worker, however that dies.
 """
 
 import json
@@ -9,6 +9,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import sys
 import threading
 from dataclasses import astuple
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO
 
 from schemas.state.files import ReadFailed, ReadFailure
 from streams.adapters.files.confinement import confine, limit_cpu
-from streams.adapters.files.frames import FAILED, PICTURE, PROGRESS, TEXT, encode_frame, encode_piece
+from streams.adapters.files.frames import FAILED, MAX_REQUEST_BYTES, PICTURE, PROGRESS, TEXT, encode_frame, encode_piece
 from streams.adapters.files.reading import read_file
 from streams.adapters.files.text_builder import MediaPiece, TextBuilder
 
@@ -28,11 +29,16 @@ def main() -> None:
     # What a library prints must not be taken for a frame.
     output = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    requests = socket.socket(fileno=0)
     confine(int(sys.argv[1]))
-    for line in sys.stdin.buffer:
+    while True:
+        line, files, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 1)
+        if not line:
+            return
         request = json.loads(line)
         limit_cpu(request["seconds"])
-        kind, answer, content = _answer(request, output)
+        with os.fdopen(files[0], "rb") as file:
+            kind, answer, content = _answer(request, file, output)
         _write(output, encode_frame(kind, {**answer, "peak_bytes": _peak_bytes()}, content))
 
 
@@ -44,14 +50,11 @@ def _peak_bytes() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
-def _answer(request: dict[str, Any], output: BinaryIO) -> tuple[bytes, dict[str, Any], bytes]:
+def _answer(request: dict[str, Any], file: BinaryIO, output: BinaryIO) -> tuple[bytes, dict[str, Any], bytes]:
     try:
-        with Path(request["path"]).open("rb") as file:
-            return _drawn(request, file) if "page" in request else _read(request, file, output)
+        return _drawn(request, file) if "page" in request else _read(request, file, output)
     except ReadFailed as failure:
         return _failed(failure.code, str(failure))
-    except FileNotFoundError:
-        return _failed("unavailable", "The file's bytes are not there.")
     except MemoryError:
         return _failed("too_large", "Reading the file takes more memory than one may have.")
     except RecursionError:

@@ -1,16 +1,18 @@
-"""Confine this process to what reading a file needs: limit memory and processor time, deny network and file writes.
+"""Confine this process to what reading a file needs: limit memory and processor time, deny network and other files.
 
 A library's defect must not become the worker's. Limits hold on every system; on Linux the kernel also refuses sockets,
-programs, further processes, signals to others and changes of files, whatever code runs. Elsewhere only Python code is
-refused them.
+programs, further processes, signals to others and changes of files, whatever code runs, and since 5.13 (Landlock)
+reading any file that does not belong to Python or its libraries. Elsewhere only Python code is refused the former.
 """
 
 import ctypes
 import errno
+import itertools
 import os
 import platform
 import resource
 import signal
+import stat
 import struct
 import sys
 from contextlib import suppress
@@ -42,12 +44,22 @@ REFUSED_EVENTS = (
 """Beginnings of audit events of Python code that are refused."""
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
-LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF = 444, 446
-LANDLOCK_CHANGES = 0x1FF2
-"""All rights of its first version but to run, read and list: write, remove, make."""
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+LANDLOCK_RIGHTS, LANDLOCK_READ_FILE, LANDLOCK_LIST = 0x1FFF, 1 << 2, 1 << 3
+"""All rights of its first version: run, write, read, list, remove, make; the two that are allowed for some paths."""
 
 LANDLOCK_VERSION, LANDLOCK_TRUNCATE, TRUNCATE_SINCE = 1, 1 << 14, 3
 """The flag that asks for its version; the right to shorten a file, since its third."""
+
+LANDLOCK_PATH_BENEATH = 1
+"""The kind of rule that allows rights for a file, or for a folder and all below it."""
+
+SYSTEM_PATHS = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/nix/store", "/etc/ld.so.cache",
+    "/etc/localtime", "/etc/mime.types", "/dev/null", "/dev/urandom", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
+    "/sys/devices/system",
+)  # fmt: skip
+"""Libraries, fonts and time zones, and the machine's processors and memory, by which libraries choose their code."""
 
 SPARE_CPU_S = 5.0
 """Processor time beyond the limit of a file, by when the worker has ended the process."""
@@ -67,9 +79,11 @@ def confine(memory_bytes: int) -> None:
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         # A file that is opened to be read can be emptied by that: an older kernel does not refuse it.
         shortens = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION) >= TRUNCATE_SINCE
-        handled = struct.pack("<Q", LANDLOCK_CHANGES | (LANDLOCK_TRUNCATE if shortens else 0))
-        # Without a rule, none of what it handles is allowed anywhere. A kernel without Landlock refuses the call.
+        handled = struct.pack("<Q", LANDLOCK_RIGHTS | (LANDLOCK_TRUNCATE if shortens else 0))
+        # None of what it handles is allowed without a rule. A kernel without Landlock refuses the call.
         if (ruleset := libc.syscall(LANDLOCK_CREATE_RULESET, handled, len(handled), 0)) >= 0:
+            for path in readable_paths():
+                _allow_reading(libc, ruleset, path)
             libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)
             os.close(ruleset)
         if platform.machine() in REFUSED_SYSCALLS:
@@ -77,6 +91,29 @@ def confine(memory_bytes: int) -> None:
             code = ctypes.create_string_buffer(program)
             described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
             libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0)
+
+
+def readable_paths() -> set[str]:
+    """Return what Python, its libraries and this program are made of; some may be missing.
+
+    A folder of the search path is allowed only for the packages that are loaded from it: it may be anyone's home.
+    """
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    libraries = {f"{prefix}/{folder}" for prefix in prefixes for folder in ("lib", "lib64")}
+    libraries.update(entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages")))
+    libraries.update(filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
+    packages = [list(getattr(module, "__path__", ())) for name, module in sys.modules.items() if "." not in name]
+    return {*SYSTEM_PATHS, *libraries, *itertools.chain(*packages), os.path.realpath(sys.executable)}
+
+
+def _allow_reading(libc: Any, ruleset: int, path: str) -> None:
+    # A rule is about the opened folder: `/proc/self` is this process's, and no other one's.
+    with suppress(OSError):
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
+        rights = LANDLOCK_READ_FILE | (LANDLOCK_LIST if is_folder else 0)
+        libc.syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_PATH_BENEATH, struct.pack("<Qi", rights, opened), 0)
+        os.close(opened)
 
 
 def limit_cpu(seconds: float) -> None:

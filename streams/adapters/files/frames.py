@@ -10,6 +10,9 @@ from streams.adapters.files.text_builder import MediaPiece
 PROGRESS, PIECE, TEXT, PICTURE, FAILED = b"p", b"m", b"t", b"i", b"f"
 """It goes on; a piece for a model; the last frame of a file: its text, a picture of a page, or why there is none."""
 
+MAX_REQUEST_BYTES = 64 << 10
+"""Of a request to the process, which is one message."""
+
 PREFIX = struct.Struct("<cII")
 """The kind, and the bytes of header and content."""
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -45,6 +46,9 @@ RETIRED_SHARE = 0.6
 SPARE_BYTES = 64 << 20
 """Of the largest frame, in addition to the text: segments, a piece of sound."""
 
+MAX_NAME = 255
+"""Characters of a name, of which the end tells the kind, and of a media type."""
+
 CODES: dict[str, ReadFailure] = {code: code for code in get_args(ReadFailure)}
 
 TOO_SLOW = "Reading the file takes longer than it may."
@@ -58,8 +62,9 @@ ReadPiece = Callable[[MediaPiece], Awaitable[None]]
 class ReaderProcess:
     """One process; reads one file at a time. Nothing may be called after it is killed."""
 
-    def __init__(self, process: asyncio.subprocess.Process, memory_bytes: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, requests: socket.socket, memory_bytes: int) -> None:
         self._process = process
+        self._requests = requests
         self._memory_bytes = memory_bytes
         self._files = 0
         self.is_spent = False
@@ -68,46 +73,53 @@ class ReaderProcess:
     @classmethod
     async def start(cls, memory_bytes: int) -> "ReaderProcess":
         """Start a process. Raises OSError."""
+        # Of stream sockets, macOS has no other; one message at a time is under way.
+        ours, theirs = socket.socketpair()
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND,
-            str(memory_bytes),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            # Libraries print what a file says.
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=PROJECT_ROOT,
-            env=kept | ENVIRONMENT,
-            # What is typed at the worker's terminal must not reach it.
-            start_new_session=True,
-        )
-        return cls(process, memory_bytes)
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *COMMAND,
+                    str(memory_bytes),
+                    stdin=theirs,
+                    stdout=asyncio.subprocess.PIPE,
+                    # Libraries print what a file says.
+                    stderr=asyncio.subprocess.DEVNULL,
+                    cwd=PROJECT_ROOT,
+                    env=kept | ENVIRONMENT,
+                    # What is typed at the worker's terminal must not reach it.
+                    start_new_session=True,
+                )
+            except BaseException:
+                ours.close()
+                raise
+        return cls(process, ours, memory_bytes)
 
-    async def read(self, request: dict[str, Any], read_piece: ReadPiece) -> FileText:
+    async def read(self, path: Path, request: dict[str, Any], read_piece: ReadPiece) -> FileText:
         """Read a file. Raises `ReadFailed`; also if the process dies or takes too long: then it is to be killed."""
-        answer, _ = await self._ask(request, read_piece)
+        answer, _ = await self._ask(path, request, read_piece)
         if answer is None:
             raise await self._death()
         return answer
 
-    async def draw(self, request: dict[str, Any]) -> bytes:
+    async def draw(self, path: Path, request: dict[str, Any]) -> bytes:
         """Draw the `page` of a PDF as WebP. Raises as `read` does."""
 
         async def refuse(_: MediaPiece) -> None:
             raise ReadFailed("unreadable", "A page has no pieces.")
 
-        return (await self._ask(request, refuse))[1]
+        return (await self._ask(path, request, refuse))[1]
 
-    async def _ask(self, request: dict[str, Any], read_piece: ReadPiece) -> tuple[FileText | None, bytes]:
+    async def _ask(self, path: Path, request: dict[str, Any], read_piece: ReadPiece) -> tuple[FileText | None, bytes]:
         """Return the text of a file, or the picture of a page."""
-        assert self._process.stdin is not None
         self._files += 1
         remaining = float(request["seconds"])
         max_bytes = 6 * request["characters"] + SPARE_BYTES
         clock = asyncio.get_running_loop().time
         self.is_spent = True  # until it has answered
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            with path.open("rb") as file:
+                socket.send_fds(self._requests, [json.dumps(request).encode()], [file.fileno()])
             while True:
                 began = clock()
                 async with asyncio.timeout(min(SILENCE_S, remaining)):
@@ -122,6 +134,8 @@ class ReaderProcess:
                         self._files >= MAX_FILES or header["peak_bytes"] > RETIRED_SHARE * self._memory_bytes
                     )
                     break
+        except FileNotFoundError:
+            raise ReadFailed("unavailable", "The file's bytes are not there.") from None
         except TimeoutError as problem:
             raise ReadFailed("too_large", TOO_SLOW) from problem
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, KeyError, TypeError) as problem:
@@ -142,6 +156,7 @@ class ReaderProcess:
             self._process.kill()
         # Its end is told only after its output, of which the pipe may be full.
         await self._process.communicate()
+        self._requests.close()
 
     async def _frame(self, max_bytes: int) -> tuple[bytes, dict[str, Any], bytes]:
         assert self._process.stdout is not None
@@ -198,16 +213,16 @@ class ProcessFileReader:
         """Read a file; waits while as many are read as there may be processes."""
         models = MediaModels(self._language)
         request = {
-            "path": str(Path.cwd() / path),
-            "media_type": media_type,
-            "name": name,
+            # A turn's own may be longer than a request.
+            "media_type": media_type[:MAX_NAME],
+            "name": name[-MAX_NAME:],
             "roles": sorted(models.roles),
             "characters": self._limits.characters,
             "seconds": self._limits.seconds,
         }
         is_media = expected_kind(media_type, name) in {"image", "sound"}
         async with self._media_slots if is_media else nullcontext(), self._process() as process:
-            read = await process.read(request, models.read)
+            read = await process.read(path, request, models.read)
         read = models.complete(read)
         if len(read.text) > self._limits.characters:
             raise ReadFailed("too_large", f"The file has more than {self._limits.characters:,} characters of text.")
@@ -215,9 +230,9 @@ class ProcessFileReader:
 
     async def draw(self, path: Path, page: int) -> bytes:
         """Draw a page of a PDF, counted from 1, as WebP; waits as `read` does. Raises ReadFailed."""
-        request = {"path": str(Path.cwd() / path), "page": page, "characters": 0, "seconds": self._limits.seconds}
+        request = {"page": page, "characters": 0, "seconds": self._limits.seconds}
         async with self._process() as process:
-            return await process.draw(request)
+            return await process.draw(path, request)
 
     async def close(self) -> None:
         """End the processes; no call may follow."""
@@ -244,6 +259,7 @@ class ProcessFileReader:
             timer.cancel()
             if process.is_alive:
                 return process
+            await process.end()
         try:
             return await ReaderProcess.start(self._limits.memory_bytes)
         except OSError as problem:

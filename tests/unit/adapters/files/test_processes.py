@@ -68,6 +68,12 @@ attempts = {
     "rights in C": lambda: libc.chmod(sys.argv[1].encode(), 0o600) == 0 or 1 / 0,
     "length in C": lambda: libc.truncate(sys.argv[1].encode(), 0) == 0 or 1 / 0,
     "length by reading in C": lambda: libc.open(sys.argv[1].encode(), os.O_RDONLY | os.O_TRUNC) >= 0 or 1 / 0,
+    "another file": lambda: open(sys.argv[1]),
+    "another file in C": lambda: libc.open(sys.argv[1].encode(), os.O_RDONLY) >= 0 or 1 / 0,
+    "another file through its process": lambda: open(f"/proc/self/root{sys.argv[1]}"),
+    "names of a folder": lambda: os.listdir(os.path.dirname(sys.argv[1])),
+    "names of other processes": lambda: os.listdir("/proc"),
+    "words of another process": lambda: open(f"/proc/{os.getppid()}/cmdline"),
     "process in C": lambda: libc.fork() >= 0 or 1 / 0,
     "memory": lambda: bytearray(2 << 30),
 }
@@ -201,8 +207,10 @@ def test_process_can_do_nothing_but_read(path: Path) -> None:
 
 def test_process_ends_with_its_worker(tmp_path: Path) -> None:
     worker = f"""
-import subprocess, sys, time
-child = subprocess.Popen({[*COMMAND, str(1 << 30)]!r}, stdin=subprocess.PIPE, cwd={str(PROJECT_ROOT)!r})
+import socket, subprocess, sys, time
+ours, theirs = socket.socketpair()
+child = subprocess.Popen({[*COMMAND, str(1 << 30)]!r}, stdin=theirs, cwd={str(PROJECT_ROOT)!r})
+theirs.close()
 print(child.pid, flush=True)
 time.sleep(60)
 """
