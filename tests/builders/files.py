@@ -100,9 +100,9 @@ def lines(*texts: str) -> str:
     return "".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in texts)
 
 
-def xlsx(sheets: Mapping[str, str], shared: str = "") -> bytes:
-    """Each sheet is the XML of its rows."""
-    names = [f"worksheets/sheet{number}.xml" for number in range(1, len(sheets) + 1)]
+def xlsx(sheets: Mapping[str, str], shared: str = "", *, same: bool = False) -> bytes:
+    """Each sheet is the XML of its rows. `same`: all titles are of the first one."""
+    names = [f"worksheets/sheet{1 if same else number}.xml" for number in range(1, len(sheets) + 1)]
     listed = "".join(f'<sheet name="{title}" sheetId="{n}" r:id="r{n}"/>' for n, title in enumerate(sheets, 1))
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
     related = "".join(

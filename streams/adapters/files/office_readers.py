@@ -23,6 +23,7 @@ MAX_XML_BYTES = 160 << 20
 """Unpacked XML of one document: 2,000,000 characters with the markup of an editor are a fifth of it."""
 
 MAX_PARTS = 20_000
+"""Parts of a file, and slides that it lists."""
 
 MAX_CELLS = 20_000_000
 """Cells of a sheet, the empty ones before the last of each row too."""
@@ -220,13 +221,16 @@ def read_pptx(file: BinaryIO, text: TextBuilder) -> tuple[int, bool]:
         for event, element in office.elements(main)
         if event == "start" and element.tag.endswith("}sldId")
     ]
-    slides = [targets[each] for each in ids if targets.get(each) in office.names]
+    if len(ids) > MAX_PARTS:
+        raise ReadFailed("too_large", f"The presentation lists more than {MAX_PARTS:,} slides.")
+    # Each once: a few bytes may list a large slide thousands of times.
+    slides = list(dict.fromkeys(targets[each] for each in ids if targets.get(each) in office.names))
     for number, slide in enumerate(slides, 1):
         text.begin_page(number)
         targets = office.targets(slide)
         for picture in _add_slide(office, slide, text):
             text.add(office.picture(targets.get(picture)))
-        for notes in targets.values():
+        for notes in dict.fromkeys(targets.values()):
             if "/notesSlides/" in f"/{notes}" and notes in office.names:
                 _add_slide(office, notes, text)
     return len(slides), office.has_printed
@@ -269,8 +273,10 @@ def read_xlsx(file: BinaryIO, text: TextBuilder) -> int:
 
     Office(file, text)
     book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-    sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    for number, sheet in enumerate(sheets, 1):
+    visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    # Each once, as slides are: nothing public tells two apart.
+    sheets = {sheet._worksheet_path: sheet for sheet in visible}  # noqa: SLF001
+    for number, sheet in enumerate(sheets.values(), 1):
         text.begin_page(number)
         text.add(sheet.title, begins_section=True)
         # Its dimensions are what the file says: rows end with their last cell.

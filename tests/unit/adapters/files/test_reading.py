@@ -9,7 +9,8 @@ import pytest_asyncio
 from schemas.state.files import FileText, ReadFailed
 from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.files.text_builder import MAX_SEGMENT_CHARS
-from tests.builders.file_samples import HOSTILE, REAL, Sample
+from tests.builders.file_samples import HOSTILE, REAL, SAME_SLIDE, Sample
+from tests.builders.files import KEY, A, P, R, archive, lines, relations, sheet_rows, xlsx
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -49,6 +50,37 @@ def check_segments(read: FileText) -> None:
         left_out += read.text[end : segment.start]
         end = segment.end
     assert not (left_out + read.text[end:]).strip()
+
+
+SLIDE_SHOWN_OFTEN = archive(
+    {
+        "ppt/presentation.xml": f"<p:presentation {P} {R}>{SAME_SLIDE * 5000}</p:presentation>",
+        "ppt/_rels/presentation.xml.rels": relations(["slides/slide1.xml"]),
+        "ppt/slides/slide1.xml": f"<p:sld {A} {P}>{lines(KEY)}</p:sld>",
+    }
+)
+NOTES_SHOWN_OFTEN = archive(
+    {
+        "ppt/presentation.xml": f"<p:presentation {P} {R}>{SAME_SLIDE}</p:presentation>",
+        "ppt/_rels/presentation.xml.rels": relations(["slides/slide1.xml"]),
+        "ppt/slides/slide1.xml": f"<p:sld {A} {P}></p:sld>",
+        "ppt/slides/_rels/slide1.xml.rels": relations(["../notesSlides/n1.xml"] * 5000),
+        "ppt/notesSlides/n1.xml": f"<p:notes {A} {P}>{lines(KEY)}</p:notes>",
+    }
+)
+
+
+SHEET_SHOWN_OFTEN = xlsx({str(number): sheet_rows([(KEY,)]) for number in range(500)}, same=True)
+
+
+@pytest.mark.parametrize("content", [SLIDE_SHOWN_OFTEN, NOTES_SHOWN_OFTEN, SHEET_SHOWN_OFTEN])
+async def test_part_that_is_listed_often_is_read_once(
+    reader: ProcessFileReader, tmp_path: Path, content: bytes
+) -> None:
+    sample = Sample(lambda: content, "a", "application/octet-stream")
+    read = await outcome(reader, sample, tmp_path)
+    assert isinstance(read, FileText), read
+    assert read.text.count(KEY) == 1
 
 
 @pytest.mark.parametrize("what", HOSTILE)
