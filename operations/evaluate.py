@@ -15,7 +15,7 @@ from zlib import crc32
 from modestream_client import MemoryClient, MemoryClientError
 from pydantic_core import from_json
 
-from agents.rules.evaluation.questions import DECIDING, MEASURES, Outcome, make_questions, report
+from agents.rules.evaluation.questions import DECIDING, MEASURES, MIN_QUESTIONS, Outcome, make_questions, report
 from operations.compare import UserListing, logged_turns
 from operations.deployment import Progress, at_most, client_of, deployment_at, list_boundaries, run_command, scope_of
 from schemas.messages.published import Boundary
@@ -157,13 +157,22 @@ def interval_of(difference: Mapping[str, float]) -> str:
     return f"{difference['mean']:+.3f} ({difference['low']:+.3f} to {difference['high']:+.3f})"
 
 
-def refusal_of(figures: Mapping[str, Any]) -> str | None:
-    """Return why a guard refuses the other revision; None if it does not."""
-    if figures.get("verdict") != "worse":
+def refusal_of(figures: Mapping[str, Any], *, allow_unjudged: bool = False) -> str | None:
+    """Return why a guard refuses the other revision; None if it does not.
+
+    `allow_unjudged`: a revision with fewer than MIN_QUESTIONS questions is accepted.
+    """
+    asked = f"{figures['questions']} questions of {figures['users']} users"
+    # Without any question there is no verdict at all.
+    if figures.get("verdict", "too_few_questions") == "too_few_questions":
+        needed = f"too_few_questions: {asked}, a verdict needs {MIN_QUESTIONS}; nothing was changed"
+        return None if allow_unjudged else f"{needed}. Guard by more users, or add --allow-unjudged"
+    if figures["verdict"] != "worse":
         return None
     fell = [name for name in DECIDING if figures["difference"][name]["high"] < 0]
     by = ", ".join(f"{NAMES[name]} by {interval_of(figures['difference'][name])}" for name in fell)
-    return f"worse_revision: {by}, on {figures['questions']} questions of {figures['users']} users; nothing was changed"
+    figures_by_mode = "`modestream evaluate` has the figures by mode; without --guard the change counts"
+    return f"worse_revision: {by}, on {asked}; nothing was changed. {figures_by_mode}"
 
 
 def _cell(means: Mapping[str, Any]) -> Any:

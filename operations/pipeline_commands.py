@@ -44,6 +44,8 @@ def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
         guard = verb.add_mutually_exclusive_group()
         guard.add_argument("--guard", action="append", metavar="USER", help="refuse what finds less of this user's log")
         guard.add_argument("--guard-sample", type=int, metavar="N", help="the same on the logs of N users")
+        unjudged = "with a guard: change also where there are fewer questions than a verdict needs"
+        verb.add_argument("--allow-unjudged", action="store_true", help=unjudged)
     for verb in (show, edit, revisions, rollback):
         verb.add_argument("--principal", help=f"the caller, where the deployment has a file of grants ({OPERATOR})")
 
@@ -89,8 +91,8 @@ async def _guard(options: argparse.Namespace, arguments: dict[str, Any], setting
         user, reason = min(evaluation.failures.items())
         return f"the evaluation of {user} failed, nothing was changed: {reason}"
     figures = evaluation.report()
-    if (refusal := refusal_of(figures)) is not None:
-        return f"{refusal}. `modestream evaluate` has the figures by mode; without --guard the change counts"
+    if (refusal := refusal_of(figures, allow_unjudged=options.allow_unjudged)) is not None:
+        return refusal
     sys.stderr.write(printed(figures))
     # Another change in between was not evaluated.
     arguments.setdefault("expected_revision", figures["revision"])

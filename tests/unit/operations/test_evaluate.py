@@ -45,8 +45,20 @@ def test_better_and_equal_revisions_are_accepted(current: float, other: float) -
     assert refusal_of(Evaluation({"a": answer(current, other)}).report()) is None
 
 
-def test_few_questions_refuse_nothing() -> None:
-    assert refusal_of(Evaluation({"a": answer(1, 0, 3)}).report()) is None
+@pytest.mark.parametrize("questions", [0, 9])
+def test_too_few_questions_are_refused_with_their_number(questions: int) -> None:
+    refusal = refusal_of(Evaluation({"a": answer(1, 1, questions)}).report())
+    assert refusal is not None
+    assert refusal.startswith(f"too_few_questions: {questions} questions of 1 users, a verdict needs 10")
+
+
+@pytest.mark.parametrize("questions", [0, 9])
+def test_too_few_questions_are_accepted_where_allowed(questions: int) -> None:
+    assert refusal_of(Evaluation({"a": answer(1, 0, questions)}).report(), allow_unjudged=True) is None
+
+
+def test_a_worse_revision_is_refused_also_where_unjudged_ones_are_allowed() -> None:
+    assert refusal_of(Evaluation({"a": answer(1, 0)}).report(), allow_unjudged=True) is not None
 
 
 def test_both_revisions_are_printed() -> None:
