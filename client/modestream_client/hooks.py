@@ -19,7 +19,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +46,9 @@ MISUSED = 2
 """Exit status of a wrong command line; agents take it as an order not to go on."""
 
 KEY_ADVICE = "set MODESTREAM_KEY to a key that may write for this user"
+
+MAX_SHOWN_LINES = 20
+"""Lines of transcripts that the status names; it counts all that can't be stored."""
 
 POLL_S = 0.05
 
@@ -85,23 +88,23 @@ class HookSettings:
 
 
 def collect(box: Outbox, path: Path, before: Transcript, settings: HookSettings) -> int:
-    """Add the messages of a transcript since it was seen `before` to an outbox; return their number."""
+    """Add the messages of a transcript since it was seen `before` to an outbox.
+
+    Returns how many lines are left out that were not known to be: too long ones, and those that can't be understood.
+    """
     from modestream_client.imports.transcripts import read_on  # noqa: PLC0415 - needs an extra
 
     if not path.is_file() or path.stat().st_size == before.bytes:
         # Nothing was said yet, or nothing more.
         return 0
-    seen, messages = read_on(path, before)
-    turns: list[Json] = []
-    for message in messages:
-        if settings.has_tools or message["role"] in ("user", "assistant"):
-            turn = {"schema": "turn.v1", **message, "scope": {"user_id": settings.user, "project_id": settings.project}}
-            # An invalid number, such as NaN, costs only its own message.
-            with suppress(ValueError):
-                json.dumps(turn, allow_nan=False)
-                turns.append(turn)
-    box.add_transcript(str(path), seen, turns)
-    return len(turns)
+    seen, messages, read_from, left_out = read_on(path, before)
+    scope = {"user_id": settings.user, "project_id": settings.project}
+    turns = [
+        {"schema": "turn.v1", **message, "scope": scope}
+        for message in messages
+        if settings.has_tools or message["role"] in ("user", "assistant")
+    ]
+    return len(box.add_transcript(str(path), seen, turns, left_out, read_from))
 
 
 def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Path, Transcript]]:
@@ -123,24 +126,29 @@ def transcripts_of(event: Json, agent: Agent, box: Outbox) -> Iterator[tuple[Pat
 
 async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
     """Handle an event of an agent; return the text to print. Raises no error of the service."""
-    began = time.time()
+    began, left_out = time.time(), 0
+    output: Json = {}
     with closing(Outbox(_path_of(settings), lock_timeout_s=LOCK_TIMEOUT_S)) as box:
         for path, before in transcripts_of(event, agent, box):
             try:
-                collect(box, path, before, settings)
+                left_out += collect(box, path, before, settings)
             except (OSError, ValueError, MemoryClientError) as problem:
                 # Neither the others nor what waits are held up.
                 sys.stderr.write(f"modestream: {path} is left out for now: {problem}\n")
+        if left_out:
+            lines = "1 new line of a transcript" if left_out == 1 else f"{left_out} new lines of transcripts"
+            _tell(f"modestream: {lines} can't be stored: `modestream hook status` says why", output)
         # Codex' `notify` has no name of an event: a turn is complete.
         name = event.get("hook_event_name") or "Stop"
         if not EVENTS.get(name, False):
-            return ""
-        printed, reason = "", None
+            return _printed(output)
+        reason = None
         try:
             # Ends at once where the service is away.
             async with asyncio.timeout(LIMIT_S), _client(settings) as memory:
                 await flush(settings, [box])
-                printed = await _context(memory, event, settings) if name == "SessionStart" else ""
+                if name == "SessionStart" and (context := await _context(memory, event, settings)):
+                    output["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
         except TimeoutError:
             failure = box.failure()
             reason = failure[1] if failure and failure[0] > began else "the memory does not answer"
@@ -151,12 +159,19 @@ async def run_event(event: Json, agent: Agent, settings: HookSettings) -> str:
         waiting, refused = box.count(), len(box.refused())
         if reason is not None or refused:
             left = f"{waiting} turns wait in {settings.outbox}, {refused} were refused: `modestream hook status`"
-            told = f"modestream: {reason or 'not all turns were taken'}; {left}"
-            sys.stderr.write(f"{told}\n")
-            # Agents show the user what is in this field, and nothing of the other stream.
-            if name == "SessionStart" and not printed and waiting + refused:
-                return json.dumps({"systemMessage": told}, ensure_ascii=False)
-        return printed
+            is_shown = name == "SessionStart" and waiting + refused > 0 and "hookSpecificOutput" not in output
+            _tell(f"modestream: {reason or 'not all turns were taken'}; {left}", output if is_shown else {})
+        return _printed(output)
+
+
+def _tell(sentence: str, output: Json) -> None:
+    """Write a sentence to standard error, and into the field of an output that agents show to the user."""
+    sys.stderr.write(f"{sentence}\n")
+    output["systemMessage"] = "\n".join(filter(None, (output.get("systemMessage"), sentence)))
+
+
+def _printed(output: Json) -> str:
+    return json.dumps(output, ensure_ascii=False) if output else ""
 
 
 async def flush(settings: HookSettings, boxes: Sequence[Outbox]) -> None:
@@ -175,9 +190,7 @@ async def _context(memory: "HttpMemoryClient", event: Json, settings: HookSettin
     if not context.references:
         return ""
     remembered = next(message["content"] for message in context.messages if message["role"] == "user")
-    text = f"From earlier conversations, as the memory of {settings.user} has it:\n{remembered}"
-    told = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
+    return f"From earlier conversations, as the memory of {settings.user} has it:\n{remembered}"
 
 
 def _client(settings: HookSettings, outbox: Path | None = None) -> "HttpMemoryClient":
@@ -244,7 +257,7 @@ def _run_settings(agent: Agent) -> int:
 
 
 def _run_status(settings: HookSettings) -> int:
-    """Print waiting and refused turns, and what to do; return 1 if any was refused, or a file can't be read."""
+    """Print the turns that are not stored, and the way out; return 1 if one was refused, or a file can't be read."""
     boxes, problems = _boxes(settings)
     refused = [(box.path.name, queued) for box in boxes for queued in box.refused()]
     waiting = sum(box.count() for box in boxes)
@@ -259,6 +272,9 @@ def _run_status(settings: HookSettings) -> int:
     lines += [f"{name} {queued.number} {queued.turn.get('turn_id')}: {queued.refused}" for name, queued in refused]
     if refused:
         lines.append("when the reason is gone, `modestream hook flush --refused` sends them again")
+    if left_out := [line for box in boxes for line in box.left_out()]:
+        lines.append(f"{len(left_out)} lines of transcripts can't be stored:")
+        lines += [f"{path}, at byte {at}: {reason}" for path, at, reason in left_out[-MAX_SHOWN_LINES:]]
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if refused or problems else 0
 

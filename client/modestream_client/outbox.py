@@ -16,7 +16,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -61,9 +61,12 @@ CREATE TABLE IF NOT EXISTS transcripts (
     path TEXT PRIMARY KEY, format TEXT NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL,
     start INTEGER NOT NULL, tail TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS left_out (
+    path TEXT NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (path, offset)
+);
 CREATE TABLE IF NOT EXISTS failure (id INTEGER PRIMARY KEY CHECK (id = 0), at REAL NOT NULL, error TEXT NOT NULL)
 """
-"""`refused` is the service's error; a row of `transcripts` is a `Transcript`."""
+"""`refused` is the service's error; a row of `transcripts` is a `Transcript`, one of `left_out` a lost line."""
 
 
 USED_BYTES = """
@@ -134,12 +137,28 @@ class Outbox:
         with self._transaction():
             return [self._insert(turn, principal) for turn in turns]
 
-    def add_transcript(self, path: str, seen: Transcript, turns: Iterable[Json]) -> None:
-        """Add the new turns of a transcript, and save the position up to which it was read."""
+    def add_transcript(
+        self, path: str, seen: Transcript, turns: Iterable[Json], left_out: Mapping[int, str] = {}, read_from: int = 0
+    ) -> dict[int, str]:
+        """Add the new turns of a transcript, and save the position up to which it was read.
+
+        `left_out` are the lines from the offset `read_from` on that can't become turns, with the reasons; returns those
+        that were not known.
+        """
         with self._transaction():
             for turn in turns:
                 self._insert(turn, None)
             self._database.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?, ?)", (path, *seen))
+            again = "FROM left_out WHERE path = ? AND offset >= ?"
+            known = dict(self._database.execute(f"SELECT offset, reason {again}", (path, read_from)).fetchall())
+            self._database.execute(f"DELETE {again}", (path, read_from))
+            rows = [(path, at, reason) for at, reason in left_out.items()]
+            self._database.executemany("INSERT INTO left_out VALUES (?, ?, ?)", rows)
+            return {at: reason for at, reason in left_out.items() if known.get(at) != reason}
+
+    def left_out(self) -> list[tuple[str, int, str]]:
+        """Return the lines of transcripts that could not become turns: path, offset and reason."""
+        return self._rows("SELECT path, offset, reason FROM left_out ORDER BY path, offset")  # type: ignore[return-value]
 
     def transcripts(self) -> dict[str, Transcript]:
         """Return the positions in the transcripts, by path."""

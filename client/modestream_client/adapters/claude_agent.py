@@ -10,6 +10,7 @@ Messages are read from the session's transcript whenever the agent stops, with t
 
 import asyncio
 import dataclasses
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Unpack
@@ -65,8 +66,11 @@ class ModestreamHooks:
         seen, waiting = self._transcripts.get(path, (Transcript("claude-code"), []))
         for _ in range(round(WRITTEN_WITHIN_S / POLL_S)):
             with suppress(OSError):
-                seen, messages = await asyncio.to_thread(read_on, Path(path), seen)
+                seen, messages, _, left_out = await asyncio.to_thread(read_on, Path(path), seen)
                 waiting += [message for message in messages if message["role"] in ("user", "assistant")]
+                for at, reason in left_out.items():
+                    # Shown once by default: the same line is read several times.
+                    warnings.warn(f"{path}, at byte {at}: not stored, {reason}", stacklevel=1)
             self._transcripts[path] = seen, waiting
             if not last or any(last in message["content"] for message in waiting):
                 break

@@ -1,12 +1,14 @@
 """Transcripts of coding agents, files that grow: each call reads on where the last one stopped."""
 
 import hashlib
+import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
-from modestream_client.imports import ExportFormat, Message, NotOfFormat, read_export
-from modestream_client.imports.reading import Json
+from modestream_client.imports import ExportFormat, NotOfFormat, read_export
+from modestream_client.imports.reading import Json, MoreProblems, Problem
 from modestream_client.outbox import Transcript
 
 TAIL_BYTES = 4096
@@ -21,24 +23,42 @@ class _Lines:
 
     def __init__(self, file: IO[bytes], first: bytes) -> None:
         self._file, self._first = file, first
-        self.line_start = 0
-        """Offset of the last line."""
+        self.starts: list[int] = []
+        """Offsets of the lines read so far."""
+        self.is_whole = True
+        """False while the last line has no end: it is being written."""
 
     def readline(self, size: int = -1) -> bytes:
-        if first := self._first:
-            self._first = b""
-            return first
-        self.line_start = self._file.tell()
-        return self._file.readline(size)
+        at = self._file.tell()
+        piece, self._first = self._first or self._file.readline(size), b""
+        if piece and self.is_whole:
+            self.starts.append(at)
+        if piece:
+            # A line that is longer than `size` is read in pieces.
+            self.is_whole = piece.endswith(b"\n")
+        return piece
 
 
-def read_on(path: Path, before: Transcript) -> tuple[Transcript, list[Json]]:
-    """Return the transcript's new state, and its messages beyond `before` as turns without scope.
+class Growth(NamedTuple):
+    """What a transcript has beyond its former state."""
+
+    seen: Transcript
+    turns: list[Json]
+    """Messages as turns without scope."""
+    read_from: int = 0
+    """Offset from which it was read; `left_out` is complete from there on."""
+    left_out: Mapping[int, str] = {}
+    """Lines that could not become turns, by offset, with the reason."""
+
+
+def read_on(path: Path, before: Transcript) -> Growth:
+    """Return the messages of a transcript beyond `before`, and its new state.
 
     Ids and times are the same as in an import of the whole file. A rewritten file is read from its beginning: known
     messages are recognised by their ids. Raises OSError.
     """
     turns: list[Json] = []
+    left_out: dict[int, str] = {}
     moment: datetime | None = None
     number = passed = 0
     with path.open("rb") as file:
@@ -51,20 +71,39 @@ def read_on(path: Path, before: Transcript) -> tuple[Transcript, list[Json]]:
         lines = _Lines(file, first)
         try:
             for entry in read_export(cast(IO[bytes], lines), cast(ExportFormat, before.format)):
-                if not isinstance(entry, Message):
+                if isinstance(entry, MoreProblems):
+                    # A result names 100 problems: further ones are told once those are gone.
                     continue
-                at = datetime.fromisoformat(entry.turn["occurred_at"])
+                at = lines.starts[cast(int, entry.place) - 1]
+                if isinstance(entry, Problem):
+                    if lines.is_whole or at != lines.starts[-1]:
+                        left_out[at] = entry.message
+                    continue
+                if not _is_json(entry.turn):
+                    left_out[at] = "the message has a number that JSON can't have"
+                    continue
+                said_at = datetime.fromisoformat(entry.turn["occurred_at"])
                 # Ids and times of messages depend on those before them that have the same time: they are read again.
-                if moment is None or not moment <= at < moment + MOMENT:
-                    moment, start, passed = at, lines.line_start, number
+                if moment is None or not moment <= said_at < moment + MOMENT:
+                    moment, start, passed = said_at, at, number
                 number += 1
                 if number > before.messages:
                     turns.append(entry.turn)
-        except NotOfFormat:
-            # Nothing was said yet.
-            return before, []
+        except NotOfFormat as problem:
+            # While the first line is being written nothing was said yet.
+            broken = {lines.starts[0]: str(problem)} if lines.is_whole and lines.starts else {}
+            return Growth(before, [], before.start, broken)
         end = file.tell()
-        return Transcript(before.format, number - passed, end, start, _tail(file, end)), turns
+        seen = Transcript(before.format, number - passed, end, start, _tail(file, end))
+        return Growth(seen, turns, before.start, left_out)
+
+
+def _is_json(turn: Json) -> bool:
+    try:
+        json.dumps(turn, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _tail(file: IO[bytes], end: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from modestream_client.boundary import USER_BOUNDARY
 from modestream_client.hooks import Agent, HookSettings, run_event
-from modestream_client.imports import Message, read_export
+from modestream_client.imports import Message, read_export, sources
 from modestream_client.outbox import Outbox
 
 Json = dict[str, Any]
@@ -229,6 +229,88 @@ async def test_a_number_that_is_none_costs_its_message_alone(tmp_path: Path, set
     transcript.write_text(line(1) + line(2).replace('"/src/boats"', "NaN") + line(3))
     await told("Stop", transcript, settings)
     assert ids(settings) == ["m1", "m3"]
+
+
+async def test_a_number_that_is_none_is_told(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + line(2).replace('"/src/boats"', "NaN"))
+    assert "can't be stored" in await told("Stop", transcript, settings)
+
+
+def left_out(settings: HookSettings) -> list[tuple[str, int, str]]:
+    with closing(Outbox(Outbox.path_of(settings.outbox, USER_BOUNDARY.key({"user_id": settings.user})))) as box:
+        return box.left_out()
+
+
+@pytest.fixture
+def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let lines be too long from 1,000 bytes on."""
+    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 1000)
+
+
+LONG = line(2, content="a" * 2500)
+
+
+@pytest.mark.usefixtures("short_lines")
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+async def test_a_line_that_is_too_long_is_told_to_the_user(event: str, tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + LONG + line(3))
+    printed = json.loads(await told(event, transcript, settings))
+    assert "1 new line of a transcript can't be stored" in printed["systemMessage"]
+
+
+@pytest.mark.usefixtures("short_lines")
+@pytest.mark.parametrize("lines", [[line(1), LONG], [LONG, line(1)]], ids=["last", "first"])
+async def test_a_line_that_is_too_long_is_known_by_its_offset(
+    lines: list[str], tmp_path: Path, settings: HookSettings
+) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text("".join(lines))
+    await told("Stop", transcript, settings)
+    at = "".join(lines).index(LONG)
+    assert left_out(settings) == [(str(transcript), at, "a line has at most 1000 bytes")]
+
+
+@pytest.mark.usefixtures("short_lines")
+async def test_a_line_that_is_too_long_is_told_once(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + LONG)
+    await told("UserPromptSubmit", transcript, settings)
+    with transcript.open("a") as more:
+        more.write(line(3))
+    assert await told("UserPromptSubmit", transcript, settings) == ""
+
+
+@pytest.mark.usefixtures("short_lines")
+async def test_a_long_line_that_is_being_written_is_not_told(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + LONG[:-1])
+    await told("Stop", transcript, settings)
+    assert left_out(settings) == []
+
+
+async def test_lines_of_a_transcript_without_them_are_forgotten(tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text(line(1) + "no JSON\n")
+    await told("Stop", transcript, settings)
+    transcript.write_text(line(4))
+    await told("Stop", transcript, settings)
+    assert left_out(settings) == []
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+async def test_a_transcript_of_another_format_is_told(agent: Agent, tmp_path: Path, settings: HookSettings) -> None:
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text('{"kind": "something new"}\n' * 3)
+    printed = await told("Stop", transcript, settings, agent)
+    assert "can't be stored" in printed
+
+
+def test_status_names_lines_that_can_not_be_stored(tmp_path: Path) -> None:
+    kept_box(tmp_path, line(1), "no JSON\n")
+    named = f"{tmp_path / 'session.jsonl'}, at byte {len(line(1))}: the line is not JSON in UTF-8"
+    assert f"1 lines of transcripts can't be stored:\n{named}" in run(tmp_path, "status").stdout
 
 
 def test_a_broken_outbox_is_told_in_a_sentence(tmp_path: Path) -> None:
