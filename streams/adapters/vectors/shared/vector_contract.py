@@ -159,8 +159,14 @@ def best_memories(hits: Iterable[ScoredText], limit: int) -> Nearest:
 
 def by_direction(hits: Iterable[ScoredText]) -> list[ScoredText]:
     """Sort whole texts by cosine, clipped to -1..1 against rounding errors, ties by id."""
-    clipped = (hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
-    return sorted(clipped, key=lambda hit: (-hit.score, hit.memory_id))
+    return sorted(_clipped(hits), key=lambda hit: (-hit.score, hit.memory_id))
+
+
+def _clipped(hits: Iterable[ScoredText]) -> Iterator[ScoredText]:
+    for hit in hits:
+        # Hardly any is outside, and a copy of each would cost more than the sorting.
+        is_inside = -1.0 <= hit.score <= 1.0
+        yield hit if is_inside else hit._replace(score=min(1.0, max(-1.0, hit.score)))
 
 
 def score_wholes(hits: Iterable[ScoredText]) -> list[Scored]:
@@ -174,7 +180,7 @@ def by_score(hits: Iterable[ScoredText]) -> list[ScoredText]:
 
 def by_cosine(hits: Iterable[ScoredText]) -> list[ScoredText]:
     """Sort texts by cosine, clipped to -1..1 against rounding errors."""
-    return by_score(hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
+    return by_score(_clipped(hits))
 
 
 def hits_of(nearest: Nearest) -> list[ScoredText]:

@@ -90,11 +90,14 @@ async def test_a_search_finds_exactly_what_matches(words: SqliteLexicalIndex, se
 LAMP = "The lamp in the hall is broken."
 
 
-@pytest.mark.parametrize("given_ids", [5000, 3], ids=["by ids", "among more than is wanted"])
+@pytest.mark.parametrize(
+    ("given_ids", "spare"), [(5000, 75), (3, 75), (3, 0)], ids=["by ids", "among more than is wanted", "again by ids"]
+)
 async def test_the_best_that_match_are_found_behind_any_number_of_others(
-    library: RetrievalHarness, given_ids: int, monkeypatch: pytest.MonkeyPatch
+    library: RetrievalHarness, given_ids: int, spare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_search, "MAX_GIVEN_IDS", given_ids)
+    monkeypatch.setattr(vector_search, "FILTERED_SPARE", spare)
     monkeypatch.setattr(vector_search, "DENSE_LIMIT", 5)
     library.has_tokens = True
     await library.remember(*(made(LAMP, number, speaker="Ben") for number in range(60)))
@@ -103,6 +106,22 @@ async def test_the_best_that_match_are_found_behind_any_number_of_others(
     texts = await library.texts("which lamp is broken?", top_k=3, filters={"speaker": "Ana"})
     assert texts[0] == "The lamp in the attic is broken."
     assert len(texts) == 3
+
+
+@pytest.mark.parametrize(("enough", "searches"), [(2, 1), (3, 2)])
+async def test_the_engine_is_asked_again_only_if_too_few_of_the_nearest_match(
+    library: RetrievalHarness, enough: int, searches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"MAX_GIVEN_IDS": 0, "FILTERED_SPARE": 0, "MAXSIM_FULL_SCAN_LIMIT": 1, "DENSE_CANDIDATE_LIMIT": 4}
+    for name, limit in {**limits, "DENSE_LIMIT": enough}.items():
+        monkeypatch.setattr(vector_search, name, limit)
+    # Of the 8 nearest, all about lamps, Ana said 2.
+    speakers = [*["Ben"] * 6, *["Ana"] * 8, *["Ben"] * 2]
+    texts = [*[LAMP] * 8, *["Kim likes tea."] * 8]
+    said = zip(texts, speakers, strict=True)
+    await library.remember(*(made(text, number, speaker=speaker) for number, (text, speaker) in enumerate(said)))
+    await library.ask("which lamp is broken?", filters={"speaker": "Ana"})
+    assert len(library.vectors.searched) == searches
 
 
 async def test_an_item_of_other_turns_too_is_not_shown_inside_a_hit(library: RetrievalHarness) -> None:
