@@ -152,7 +152,8 @@ async def choose(options: ForkOptions, user: Branch, fork: Branch, client: Memor
     Raises MemoryClientError, ValueError for a user without such turns.
     """
     as_of = {} if options.until is None else {"as_of": options.until}
-    listed = await user.memories(client, options.project, read_after=read_after, **as_of)
+    # -1: the user's partition has no turns to wait for.
+    listed = await user.memories(client, options.project, read_after=None if read_after < 0 else read_after, **as_of)
     unwanted: set[str] = set()
     if options.without is not None:
         matching = await user.memories(client, options.project, filters=options.without, **as_of)
