@@ -149,7 +149,7 @@ class ShowContexts:
         forgotten = self.modes.get(boundary).forgotten_turns
         is_forgotten = context is not None and forgotten is not None and milliseconds_of(context.at) <= forgotten.at_ms
         if context is None or is_forgotten or not context.is_within(command.permitted_projects):
-            message = "this user has no context of that id, or had it too long ago, or contexts are not logged here"
+            message = "this user has no context of that id, or had it too long ago, or CONTEXT_LOG is off"
             raise Rejected("not_found", message, "arguments.context_id")
         return context
 
