@@ -3,12 +3,11 @@
 Pure. Offsets of spans are Unicode code points.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pydantic_core import to_json
 
 from gateway.service.calls import Refused
@@ -311,128 +310,3 @@ def interaction_reason(memory: Mapping[str, Any]) -> str:
         return f"no other is likely enough: {percent(confidence)}"
     reader = f"the model {memory['model']}" if memory.get("understanding") == "model" else "rules and the classifier"
     return f"{percent(confidence)} sure, by {reader}"
-
-
-AROUND_CHARS = 280
-"""Characters shown before and after a marked piece: about two sentences."""
-
-
-class Piece(NamedTuple):
-    """A part of a text. `is_marked`: it lies in a span."""
-
-    text: str
-    is_marked: bool = False
-
-
-def pieces_of(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
-    """Cut a text at its spans, which may overlap, and may lie outside where the text has changed since.
-
-    >>> pieces_of("we moved to Kent", [(9, 16)])
-    [Piece(text='we moved ', is_marked=False), Piece(text='to Kent', is_marked=True)]
-    """
-    pieces, position = [], 0
-    for start, end in _merged(spans, len(text)):
-        pieces += [Piece(text[position:start]), Piece(text[start:end], is_marked=True)]
-        position = end
-    pieces.append(Piece(text[position:]))
-    return [piece for piece in pieces if piece.text]
-
-
-def marked_text(text: str, contained: str | None, chars: int) -> Markup:
-    """Return the beginning of a text, from shortly before what it must contain, which is marked.
-
-    >>> str(marked_text("we moved <here>", "MOVED", 80))
-    'we <mark>moved</mark> &lt;here&gt;'
-    """
-    found = re.search(re.escape(contained), text, re.IGNORECASE) if contained else None
-    begin = max(0, found.start() - chars // 3) if found and found.end() > chars else 0
-    pieces = pieces_of(text[begin : begin + chars], [(found.start() - begin, found.end() - begin)] if found else [])
-    shown = Markup("").join(
-        Markup("<mark>{}</mark>").format(piece.text) if piece.is_marked else piece.text for piece in pieces
-    )
-    return Markup("… ") * (begin > 0) + shown + Markup(" …") * (begin + chars < len(text))
-
-
-INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
-"""Marks within a line that are shown: code, and strong words."""
-
-BLOCK = re.compile(
-    r"^```[\w+-]*\n(?P<code>.*?)^```$\n?|(?P<table>(?:^[ ]*\|.*\|[ ]*$\n?){2,})", re.MULTILINE | re.DOTALL
-)
-
-RULE = re.compile(r"[\s|:-]+")
-"""The line below a table's head."""
-
-
-def said(turn: Mapping[str, Any], chars: int = 4_000) -> Markup:
-    """Return a turn's text with code in a code face, and light Markdown: fences, tables, inline code, strong words.
-
-    >>> str(said({"role": "user", "text": "Set `TTL`"}))
-    'Set <code>TTL</code>'
-    """
-    text = str(turn["text"])
-    text = text if len(text) <= chars else f"{text[:chars]} …"
-    if turn.get("role") == "tool":
-        return Markup("<pre>{}</pre>").format(text)
-    shown, position = Markup(""), 0
-    for block in BLOCK.finditer(text):
-        shown += _inline(text[position : block.start()])
-        if block["table"] is None:
-            shown += Markup("<pre><code>{}</code></pre>").format(block["code"])
-        else:
-            shown += _table(block["table"].strip().splitlines())
-        position = block.end()
-    return shown + _inline(text[position:])
-
-
-def _table(lines: Sequence[str]) -> Markup:
-    """Return lines of cells between bars as a table; its head is above the rule, if there is one."""
-    rows = [line.strip().strip("|").split("|") for line in lines]
-    has_head = RULE.fullmatch(lines[1]) is not None
-    shown = Markup("")
-    for number, row in enumerate(rows):
-        if has_head and number == 1:
-            continue
-        cell = Markup("<th>{}</th>") if has_head and number == 0 else Markup("<td>{}</td>")
-        cells = Markup("").join(cell.format(_inline(text.strip())) for text in row)
-        shown += Markup("<tr>{}</tr>").format(cells)
-    return Markup('<div class="scroll" tabindex="0"><table>{}</table></div>').format(shown)
-
-
-def _inline(text: str) -> Markup:
-    shown, position = Markup(""), 0
-    for found in INLINE.finditer(text):
-        tag = Markup("<code>{}</code>") if found[1] else Markup("<strong>{}</strong>")
-        shown += escape(text[position : found.start()]) + tag.format(found[1] or found[2])
-        position = found.end()
-    return shown + escape(text[position:])
-
-
-def excerpt(pieces: Sequence[Piece], around: int = AROUND_CHARS) -> list[Piece]:
-    """Cut unmarked pieces to the characters next to marked ones; cut a text without marks at its end."""
-    last = len(pieces) - 1
-    return [
-        piece if piece.is_marked else Piece(_cut(piece.text, around, at_start=number > 0, at_end=number < last))
-        for number, piece in enumerate(pieces)
-    ]
-
-
-def _cut(text: str, around: int, *, at_start: bool, at_end: bool) -> str:
-    """Keep the characters next to marked pieces."""
-    if len(text) <= around * (2 if at_start and at_end else 1):
-        return text
-    if at_start and at_end:
-        return f"{text[:around]} … {text[-around:]}"
-    return f"… {text[-around:]}" if at_end else f"{text[:around]} …"
-
-
-def _merged(spans: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, start), min(end, length)) for start, end in spans):
-        if start >= end:
-            continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged

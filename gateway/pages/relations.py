@@ -7,7 +7,8 @@ from typing import Any
 
 from modestream_client.operations import SEARCH_MEMORIES
 
-from gateway.pages.formats import Piece, clock, excerpt, pieces_of
+from gateway.pages.formats import clock
+from gateway.pages.texts import Piece, excerpt, pieces_of
 from gateway.service.calls import Call, Refused
 from gateway.service.service import MemoryService
 

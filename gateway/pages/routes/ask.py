@@ -17,10 +17,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import RowBar, signed_bars, stacked_bars
-from gateway.pages.formats import ROLES, excerpt, json_text, pieces_of
+from gateway.pages.formats import ROLES, json_text
 from gateway.pages.live import UNBUFFERED, as_event
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
+from gateway.pages.texts import excerpt, pieces_of
 from gateway.service.calls import Json, Refused
 from schemas.scopes import ANY_VALUE
 

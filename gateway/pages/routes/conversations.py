@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import plural, said, speaker_of
+from gateway.pages.formats import plural, speaker_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import LIMITS, PAGES, Pager, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.pages.routes.files import files_of
 from gateway.pages.text_search import newest_with_text
+from gateway.pages.texts import said
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused
 

@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from gateway.http.routes.memories import RUNS_NOWHERE, download_of, read_file_form, upload_of
-from gateway.pages.formats import Piece, pieces_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, name_of, read_form
+from gateway.pages.texts import Piece, pieces_of
 from gateway.service.access import PROJECT, readable_project
 from gateway.service.calls import Json, Refused
 from schemas.state.files import uploaded_sha256

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import marked_text, plural, type_name
+from gateway.pages.formats import plural, type_name
 from gateway.pages.pages import Pages, scripts_of
 from gateway.pages.requests import PAGES, Form, View, read_form
+from gateway.pages.texts import marked_text
 from gateway.service.calls import Json, Refused
 from schemas.messages.retrieval import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
@@ -23,10 +24,10 @@ from schemas.scopes import ANY_VALUE
 MAX_POINTS = 20_000
 """Points that the page requests at once: the limit of one answer (docs/contract.md). It reads more by spans of time."""
 
-FIRST_POINTS = 1_500
+FIRST_POINTS = 1_000
 """Points of the first picture: a sample with every conversation."""
 
-LISTED_WITHOUT_SCRIPT = 50
+LISTED_WITHOUT_SCRIPT = 25
 """Rows of the table without scripts; with them, it lists the points in view."""
 
 MAP_WAIT_S = 45.0

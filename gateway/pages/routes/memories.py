@@ -28,7 +28,6 @@ from gateway.pages.formats import (
     TYPES,
     interaction_reason,
     kind_of,
-    marked_text,
     plural,
     speaker_of,
 )
@@ -36,6 +35,7 @@ from gateway.pages.pages import Pages, see
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.pages.text_search import newest_with_text
+from gateway.pages.texts import marked_text
 from gateway.pages.versions import versions_of
 from gateway.service.access import may
 from gateway.service.calls import Json, Refused

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import marked_text
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
+from gateway.pages.texts import marked_text
 from gateway.service.calls import Json, Refused
 
 DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))

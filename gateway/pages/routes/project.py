@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.formats import marked_text, plural
+from gateway.pages.formats import plural
 from gateway.pages.pages import Pages, see
 from gateway.pages.relations import get_all
 from gateway.pages.requests import PAGES, View, name_of, read_form
+from gateway.pages.texts import marked_text
 from gateway.service.access import PROJECT, may_in_project
 from gateway.service.calls import Json, Refused
 

@@ -111,13 +111,13 @@ def long_reply(service: MemoryService, wire: FakeWire) -> MemoryService:
 @pytest.mark.parametrize("show", ["hits", "modes"])
 async def test_a_long_reply_shows_its_best_passage_marked(long_reply: MemoryService, show: str) -> None:
     page = await page_at(long_reply, f"/admin/ask?user=u1&q=compost&show={show}")
-    text = shown(page, '<p class="text">', "</p>")
+    text = shown(page, '<div class="text">', "</div>")
     assert '<mark class="passage">&lt;b&gt;Compost&lt;/b&gt; belongs in the shade.</mark>' in text
 
 
 async def test_a_long_reply_is_cut_around_its_best_passage(long_reply: MemoryService) -> None:
     page = await page_at(long_reply, "/admin/ask?user=u1&q=compost")
-    assert len(shown(page, '<p class="text">', "</p>")) < 500
+    assert len(shown(page, '<div class="text">', "</div>")) < 500
 
 
 async def test_the_whole_of_a_long_reply_is_folded(long_reply: MemoryService) -> None:

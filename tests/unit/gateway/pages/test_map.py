@@ -127,7 +127,7 @@ async def test_page_has_a_table_and_forms_without_a_script(wire: FakeWire) -> No
 async def test_the_first_points_are_requested_with_the_page(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get("/admin/map?user=u1")).text
-    assert 'rel="preload" as="fetch" crossorigin href="/admin/map/points?user=u1&amp;limit=1500"' in page
+    assert 'rel="preload" as="fetch" crossorigin href="/admin/map/points?user=u1&amp;limit=1000"' in page
 
 
 async def test_user_without_memories_is_told_what_to_do(wire: FakeWire) -> None:
