@@ -42,7 +42,7 @@ PAGES = {
     "ask, modes side by side": "ask?q=QUESTION&show=modes",
     "ask, as a prompt": "ask?q=QUESTION&show=context",
     "map": "map",
-    "map, first points": "map/points?limit=1500",
+    "map, first points": "map/points?limit=1000",
     "map, 20,000 points": "map/points",
     "map, suggestions": "map/suggestions",
     "files": "files",

@@ -1,12 +1,9 @@
 // The map of a page: clouds in, a panel for each; colours, selection and suggestions over all of them.
 
-import { colouring } from "./colouring.js";
-import { middleOf } from "./overlay.js";
-import { coloursOf, currentTheme, uniformOf } from "./palette.js";
-import { Panel } from "./panel.js";
+import { coloursOf, currentTheme } from "./canvas.js";
+import { colouring, withGroups } from "./groups.js";
+import { middleOf, Panel } from "./panel.js";
 import { keyOf } from "./points.js";
-import { Selection } from "./selection.js";
-import { withGroups } from "./groups.js";
 
 const CLOSE = 2; // The zoom from which all points are wanted.
 
@@ -20,7 +17,7 @@ export class PointMap {
   #colours = new Map();
   #made = 0;
 
-  // `renderer` may be null: then there are no panels. `on` has viewChanged() and drawn().
+  // `on` has viewChanged() and drawn().
   constructor(holder, legend, renderer, on) {
     this.holder = holder;
     this.legend = legend;
@@ -37,7 +34,7 @@ export class PointMap {
     this.clouds = withGroups(clouds);
     const keys = new Set(clouds.map(keyOf));
     for (const [key, panel] of this.#panels) if (!keys.has(key)) panel.remove(), this.#panels.delete(key);
-    if (this.renderer) for (const cloud of clouds) this.#place(cloud);
+    for (const cloud of clouds) this.#place(cloud);
     this.selection.keep((id) => this.find(id));
     this.suggest(this.#suggestions);
     this.viewChanged();
@@ -52,7 +49,7 @@ export class PointMap {
     const theme = currentTheme();
     const { byAge, entries, of } = colouring(this.colour, this.clouds);
     const colours = coloursOf(theme, byAge);
-    this.look = { theme, palette: uniformOf(colours) };
+    this.look = { theme, colours };
     this.legend.show(entries, colours);
     this.#colours = new Map(this.clouds.map((cloud) => [cloud, of(cloud)]));
     for (const panel of this.#panels.values()) {
@@ -61,6 +58,11 @@ export class PointMap {
       panel.labels = named.filter(([, rows]) => rows.length).map(([name, rows]) => ({ name, ...middleOf(panel.cloud, rows) }));
       panel.restyle(this.#colours.get(panel.cloud), groups.flatMap(([, rows]) => rows), this.legend.highlighted);
     }
+  }
+
+  drawBy(renderer) {
+    this.renderer = renderer;
+    for (const panel of this.#panels.values()) panel.drawBy(renderer);
   }
 
   redraw() {
@@ -81,16 +83,15 @@ export class PointMap {
     return true;
   }
 
-  // Whether single points are looked at; without panels they are in the table.
+  // Whether single points are looked at.
   get isClose() {
-    return !this.renderer || [...this.#panels.values()].some(({ camera }) => camera.zoom >= CLOSE);
+    return [...this.#panels.values()].some(({ camera }) => camera.zoom >= CLOSE);
   }
 
-  // The points that can be seen and are not dimmed; without panels all.
+  // The points that can be seen and are not dimmed.
   inView() {
     const { highlighted } = this.legend;
     const shown = ({ cloud, row }) => highlighted === null || this.#colours.get(cloud)[row] === highlighted;
-    if (!this.renderer) return this.clouds.flatMap((cloud) => cloud.ids.map((_, row) => ({ cloud, row }))).filter(shown);
     const seen = (panel) => panel.inView().map((row) => ({ cloud: panel.cloud, row }));
     return [...this.#panels.values()].flatMap(seen).filter(shown);
   }
@@ -112,4 +113,34 @@ function namedGroups({ group }) {
 
 function rowsOf(cloud, ids) {
   return ids.map((id) => cloud.rowOf.get(id)).filter((row) => row !== undefined);
+}
+
+// Which memories are selected, by id, over all panels. Fires "change".
+export class Selection extends EventTarget {
+  ids = new Set();
+
+  replace(ids) {
+    this.ids = new Set(ids);
+    this.#changed();
+  }
+
+  add(ids) {
+    for (const id of ids) this.ids.add(id);
+    this.#changed();
+  }
+
+  toggle(id) {
+    if (!this.ids.delete(id)) this.ids.add(id);
+    this.#changed();
+  }
+
+  // Leaves out what is no longer on the map.
+  keep(exists) {
+    const kept = [...this.ids].filter(exists);
+    if (kept.length !== this.ids.size) this.replace(kept);
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event("change"));
+  }
 }

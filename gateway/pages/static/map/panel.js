@@ -1,16 +1,10 @@
 // One cloud: its points, camera, and what pointers and keys do there. `map` has renderer, selection, look (colours and
 // theme), isDrawing(), viewChanged(), drawn().
 
-import { Camera } from "./camera.js";
-import { buildFrame, describe } from "./frame.js";
-import { listen } from "./gestures.js";
-import { Grid } from "./grid.js";
-import { listenToKeys } from "./keyboard.js";
-import { pointsInside } from "./lasso.js";
-import { drawLabels, drawLine } from "./overlay.js";
-import { rgb } from "./palette.js";
-import { pointSize, statesOf } from "./styles.js";
-import { Tooltip } from "./tooltip.js";
+import { pointSize, statesOf } from "./canvas.js";
+import { Camera, Grid, pointsInside } from "./geometry.js";
+import { listen, listenToKeys } from "./gestures.js";
+import { shownTime } from "../times.js";
 
 const REACH_PIXELS = 12;
 
@@ -38,20 +32,26 @@ export class Panel {
     this.cloud = cloud;
     this.grid = new Grid(cloud.places);
     this.camera.fit(cloud.places);
-    if (this.mesh) this.map.renderer.remove(this.mesh);
-    this.mesh = this.map.renderer.add(cloud.places, new Uint8Array(2 * cloud.ids.length));
+    this.drawBy(this.map.renderer, new Uint8Array(2 * cloud.ids.length));
     describe(this.frame, cloud);
+  }
+
+  drawBy(renderer, styles = this.mesh.styles) {
+    if (this.mesh) this.renderer.remove(this.mesh);
+    this.renderer = renderer;
+    this.mesh = renderer.add(this.cloud.places, styles);
+    this.invalidate();
   }
 
   remove() {
     cancelAnimationFrame(this.#frame);
-    this.map.renderer.remove(this.mesh);
+    this.renderer.remove(this.mesh);
     this.element.remove();
   }
 
   // Colours and states of all points, after either changed. `suggested` has rows.
   restyle(colours, suggested, highlighted) {
-    this.map.renderer.restyle(this.mesh, statesOf(this.cloud, colours, this.map.selection.ids, suggested, highlighted));
+    this.renderer.restyle(this.mesh, statesOf(this.cloud, colours, this.map.selection.ids, suggested, highlighted));
     this.invalidate();
   }
 
@@ -62,10 +62,10 @@ export class Panel {
   draw() {
     this.#frame = 0;
     if (!this.canvas.width || !this.cloud.ids.length) return;
-    const { theme, palette } = this.map.look;
+    const { theme, colours } = this.map.look;
     const ratio = this.canvas.width / this.camera.width;
     const size = pointSize(this.cloud.ids.length, this.camera.zoom);
-    this.map.renderer.draw(this.mesh, this.camera, { size, palette, mark: rgb(theme.mark), ratio }, this.target);
+    this.renderer.draw(this.mesh, this.camera, { size, colours, mark: theme.mark, ratio }, this.target);
     this.target.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawLabels(this.target, this.labels, this.camera, theme, getComputedStyle(this.element).backgroundColor);
     drawLine(this.target, this.#line, theme);
@@ -156,4 +156,151 @@ export class Panel {
     this.draw();
     this.map.viewChanged();
   }
+}
+
+// The elements of a panel: its heading, zoom buttons and canvas. No behaviour but the buttons'.
+const BUTTONS = [["+", "Zoom in", 1.5], ["−", "Zoom out", 1 / 1.5], ["Show all", "Show all", 0]];
+
+export function buildFrame(cloud, number, zoom) {
+  const element = make("section", "cloud");
+  const header = element.appendChild(make("header"));
+  const title = header.appendChild(make("h2"));
+  const name = title.appendChild(make("span", `mode ${cloud.hue}`, cloud.mode));
+  name.id = `cloud-${number}`;
+  element.setAttribute("aria-labelledby", name.id);
+  const count = header.appendChild(make("small"));
+  count.id = `cloud-${number}-count`;
+  const buttons = header.appendChild(make("div", "zoom"));
+  for (const [text, label, factor] of BUTTONS) {
+    const button = buttons.appendChild(make("button", "quiet", text));
+    button.type = "button";
+    button.setAttribute("aria-label", `${label}: ${cloud.mode}`);
+    button.addEventListener("click", () => zoom(factor));
+  }
+  const canvas = element.appendChild(make("canvas"));
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "application");
+  canvas.setAttribute("aria-describedby", count.id);
+  const empty = element.appendChild(make("p", "empty", "No memory of this mode has a vector yet."));
+  return { element, count, canvas, empty };
+}
+
+export function describe(frame, cloud) {
+  const points = cloud.ids.length === 1 ? "1 memory" : `${cloud.ids.length.toLocaleString("en")} memories`;
+  const notes = [points];
+  if (!cloud.settled) notes.push("being laid out");
+  if (cloud.left_out) notes.push(`${cloud.left_out.toLocaleString("en")} left out`);
+  frame.count.textContent = notes.join(" · ");
+  frame.canvas.setAttribute("aria-label", `Map of the mode ${cloud.mode}, ${points}. The table below has those in view.`);
+  frame.canvas.hidden = !cloud.ids.length;
+  frame.empty.hidden = cloud.ids.length > 0;
+}
+
+function make(tag, classes = "", text = "") {
+  const element = document.createElement(tag);
+  element.className = classes;
+  element.textContent = text;
+  return element;
+}
+
+// What is drawn over the points of a panel: the lasso's line, and names of suggested modes at their middle.
+const FONT = "600 13px Figtree, system-ui, sans-serif";
+const HALF_HEIGHT = 10;
+const STEP = 6;
+
+export function drawLine(target, line, theme) {
+  if (line.length < 2) return;
+  target.beginPath();
+  line.forEach(([left, top], at) => (at ? target.lineTo(left, top) : target.moveTo(left, top)));
+  target.closePath();
+  target.globalAlpha = 0.12;
+  target.fillStyle = target.strokeStyle = theme.mark;
+  target.fill();
+  target.globalAlpha = 1;
+  target.lineWidth = 1.5;
+  target.setLineDash([5, 4]);
+  target.stroke();
+  target.setLineDash([]);
+}
+
+// `labels` are {name, x, y} in map coordinates; `ground` is the colour behind the text. Labels don't cover each other.
+export function drawLabels(target, labels, camera, theme, ground) {
+  target.font = FONT;
+  target.textAlign = "center";
+  target.textBaseline = "middle";
+  const boxes = [];
+  for (const { name, x, y } of labels) {
+    const [left, wanted] = camera.toScreen(x, y);
+    const half = target.measureText(name).width / 2 + 7;
+    const at = Math.min(camera.width - half - 4, Math.max(half + 4, left));
+    const top = freeTop(boxes, at, wanted, half);
+    boxes.push({ at, top, half });
+    target.beginPath();
+    target.roundRect(at - half, top - HALF_HEIGHT, 2 * half, 2 * HALF_HEIGHT, 5);
+    target.fillStyle = ground;
+    target.globalAlpha = 0.85;
+    target.fill();
+    target.globalAlpha = 1;
+    target.strokeStyle = target.fillStyle = theme.mark;
+    target.lineWidth = 1;
+    target.stroke();
+    target.fillText(name, at, top + 0.5);
+  }
+}
+
+// The nearest height at which a label covers none of the others.
+function freeTop(boxes, at, wanted, half) {
+  for (let step = 0; ; step++) {
+    const top = wanted + Math.ceil(step / 2) * (step % 2 ? STEP : -STEP);
+    const isFree = boxes.every((one) => Math.abs(one.top - top) >= 2 * HALF_HEIGHT || Math.abs(one.at - at) >= one.half + half);
+    if (isFree) return top;
+  }
+}
+
+// The middle of some rows of a cloud: medians, so that a few far points don't pull it into nothing.
+export function middleOf(cloud, rows) {
+  const median = (axis) => rows.map((row) => cloud.places[2 * row + axis]).sort((a, b) => a - b)[rows.length >> 1];
+  return { x: median(0), y: median(1) };
+}
+
+// The text beside a point: what it says, when, and in which conversation.
+const GAP = 14;
+
+export class Tooltip {
+  constructor(panel) {
+    this.element = document.createElement("div");
+    this.element.className = "tooltip";
+    this.element.setAttribute("role", "status");
+    this.element.hidden = true;
+    this.text = this.element.appendChild(document.createElement("div"));
+    this.more = this.element.appendChild(document.createElement("small"));
+    panel.append(this.element);
+  }
+
+  show(cloud, row, left, top) {
+    this.text.textContent = cloud.text[row];
+    this.more.textContent = [timeOf(cloud, row), conversationOf(cloud, row), typeOf(cloud, row)].filter(Boolean).join(" · ");
+    this.element.hidden = false;
+    const { offsetWidth: width, offsetHeight: height, offsetParent: parent } = this.element;
+    const beside = left + GAP + width > parent.clientWidth ? Math.max(0, left - GAP - width) : left + GAP;
+    const below = top + GAP + height > parent.clientHeight ? Math.max(0, top - GAP - height) : top + GAP;
+    this.element.style.left = `${beside}px`;
+    this.element.style.top = `${below}px`;
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+}
+
+export function timeOf(cloud, row) {
+  return shownTime(new Date(cloud.at[row] * 1000));
+}
+
+export function conversationOf(cloud, row) {
+  return cloud.conversation.names[cloud.conversation.of[row]];
+}
+
+export function typeOf(cloud, row) {
+  return cloud.type.names[cloud.type.of[row]];
 }

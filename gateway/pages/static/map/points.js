@@ -2,6 +2,7 @@
 // typed arrays out.
 
 export const MOST = 100000; // Points of a map: the service keeps the places of as many.
+const FIRST_LOOK_MS = 250; // The sample is drawn before the other points are requested.
 const FIRST_WAIT_MS = 2000;
 const LONGEST_WAIT_MS = 30000;
 
@@ -23,6 +24,7 @@ export async function follow(address, { firstPoints, maxPoints }, shown, failed,
     const sample = await loadClouds(`${address}&limit=${firstPoints}`);
     shown(sample);
     if (!isUnderWay(sample, firstPoints) && !sample.some((cloud) => cloud.left_out)) return;
+    await pause(FIRST_LOOK_MS);
   } catch (error) {
     failed(error);
   }

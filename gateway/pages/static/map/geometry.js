@@ -1,5 +1,6 @@
-// Where a panel looks: the middle of the view in map coordinates (-1..1), and the zoom (1 shows all points). No drawing.
+// Where points are: the camera of a panel, a grid that finds points, and those inside a line. No drawing.
 
+// Where a panel looks: the middle of the view in map coordinates (-1..1), and the zoom (1 shows all points). No drawing.
 const MARGIN = 0.9; // Share of the panel that the whole map takes at zoom 1.
 const MAX_ZOOM = 200;
 const LEAST_SPAN = 0.05; // Of a cloud of one point.
@@ -90,4 +91,69 @@ export class Camera {
     this.x = Math.min(right, Math.max(left, x));
     this.y = Math.min(top, Math.max(bottom, y));
   }
+}
+
+// Finds points: a uniform grid over -1..1, some two points a cell, built once for each set of places.
+export class Grid {
+  constructor(places) {
+    this.places = places;
+    const count = places.length / 2;
+    this.side = Math.max(1, Math.min(512, Math.ceil(Math.sqrt(count / 2))));
+    this.starts = new Uint32Array(this.side * this.side + 1);
+    this.points = new Uint32Array(count);
+    const cells = new Uint32Array(count);
+    for (let i = 0; i < count; i++) {
+      cells[i] = this.#row(places[2 * i + 1]) * this.side + this.#row(places[2 * i]);
+      this.starts[cells[i] + 1]++;
+    }
+    for (let cell = 0; cell < this.side * this.side; cell++) this.starts[cell + 1] += this.starts[cell];
+    const next = this.starts.slice();
+    for (let i = 0; i < count; i++) this.points[next[cells[i]]++] = i;
+  }
+
+  #row(value) {
+    return Math.min(this.side - 1, Math.max(0, Math.floor(((value + 1) / 2) * this.side)));
+  }
+
+  // Calls `take(point, x, y)` for each point of a box.
+  within([left, bottom, right, top], take) {
+    const { places, side, starts, points } = this;
+    const last = this.#row(right);
+    for (let row = this.#row(bottom); row <= this.#row(top); row++) {
+      for (let at = starts[row * side + this.#row(left)]; at < starts[row * side + last + 1]; at++) {
+        const x = places[2 * points[at]], y = places[2 * points[at] + 1];
+        if (x >= left && x <= right && y >= bottom && y <= top) take(points[at], x, y);
+      }
+    }
+  }
+
+  // The point nearest to a place, at most `reach` away; -1 for none.
+  nearest(x, y, reach) {
+    let found = -1, best = reach * reach;
+    this.within([x - reach, y - reach, x + reach, y + reach], (point, px, py) => {
+      const far = (px - x) ** 2 + (py - y) ** 2;
+      if (far <= best) [found, best] = [point, far];
+    });
+    return found;
+  }
+}
+
+// Points inside a line that was drawn around them: even-odd, over the cells of the grid that its box touches.
+export function pointsInside(grid, line) {
+  if (line.length < 3) return [];
+  const xs = line.map(([x]) => x), ys = line.map(([, y]) => y);
+  const found = [];
+  grid.within([Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)], (point, x, y) => {
+    if (isInside(line, x, y)) found.push(point);
+  });
+  return found;
+}
+
+export function isInside(line, x, y) {
+  let inside = false;
+  for (let i = 0, before = line.length - 1; i < line.length; before = i++) {
+    const [ax, ay] = line[i], [bx, by] = line[before];
+    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
+  }
+  return inside;
 }
