@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from modestream_client.hits import ListedMemory, ListResult
+from modestream_client.hits import ListedConversation, ListedMemory, ListResult
 
 from agents.ports.indexes import LexicalIndex
 from agents.ports.stores import Memories, Modes
@@ -32,7 +32,7 @@ from agents.rules.answer.list_pages import (
     request_digest,
 )
 from agents.rules.index.columns import MISSING
-from agents.rules.index.memory_columns import filtered_reader
+from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
 from agents.rules.memory.resources import with_turn_metadata
 from agents.rules.query.plans import where_of
 from schemas.messages.retrieval import ListRequest
@@ -44,6 +44,12 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 SLICE_S = 0.004
 """Seconds of work between two pauses, in which other requests run. A thread would hold the interpreter as long."""
+
+
+TITLE_TURNS = 3
+"""Turns in which a title is looked for: an assistant or a system may speak first."""
+
+MAX_TITLE_CHARS = 80
 
 
 class EventLoopSlices:
@@ -233,7 +239,9 @@ class List:
         groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
         after = cursor.position if cursor else None
-        items, last = await read_page(order, after, request.limit, _GroupReader(groups), slices)
+        items, last = await read_page(
+            order, after, request.limit, _GroupReader(groups, turns, self.memories.get), slices
+        )
         return ListResult(items=items, next=_next(request, beginning, last), total=len(order))
 
 
@@ -270,12 +278,39 @@ class _MemoryReader:
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _GroupReader:
     groups: ListedGroups
+    turns: MemoryColumns
+    read: ReadMemory
 
     def exact(self, item: OrderedItem) -> Position:
         return item.position
 
     def build(self, item: OrderedItem) -> BuiltItem:
-        return BuiltItem(item.position, self.groups.build(item.number), 0)
+        group = self.groups.build(item.number)
+        if isinstance(group, ListedConversation):
+            scope = tuple(sorted(group.scope.items()))
+            first = self.turns.beginning(scope, group.conversation_id, TITLE_TURNS)
+            group.title = title_of([turn for turn in map(self.read, first) if turn is not None])
+        return BuiltItem(item.position, group, 0)
+
+
+def title_of(turns: Sequence[Memory]) -> str | None:
+    """Return the title of a conversation from its first turns: an import's, else the first words of a user.
+
+    Signs of Markdown before the words are left out.
+    """
+    for turn in turns:
+        if isinstance(title := turn.metadata.get("title"), str) and title.strip():
+            return _first_words(title)
+    first = next((turn for turn in turns if turn.role == "user"), turns[0] if turns else None)
+    return _first_words(first.text) or None if first is not None else None
+
+
+def _first_words(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_TITLE_CHARS].split()).lstrip("#*->` ")
+    if len(line) <= MAX_TITLE_CHARS:
+        return line
+    words, _, _ = line[:MAX_TITLE_CHARS].rpartition(" ")
+    return f"{words or line[:MAX_TITLE_CHARS]} …"
 
 
 def _exact(item: OrderedItem, memory: Memory) -> Position:

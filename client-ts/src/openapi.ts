@@ -2273,6 +2273,8 @@ export interface components {
         /**
          * ListedConversation
          * @description A conversation by its matching turns: number, times of the first and the last, and number by mode.
+         *
+         *     `title` is that of an import, else the first words of a user, whichever turns match; None if all turns are hidden.
          */
         ListedConversation: {
             /** Conversation Id */
@@ -2291,6 +2293,11 @@ export interface components {
             };
             /** Speakers */
             speakers: string[];
+            /**
+             * Title
+             * @default null
+             */
+            title?: string | null;
             /** Turns */
             turns: number;
         };

@@ -124,9 +124,13 @@ class ListedMemory(MemoryFields):
 
 
 class ListedConversation(BaseModel):
-    """A conversation by its matching turns: number, times of the first and the last, and number by mode."""
+    """A conversation by its matching turns: number, times of the first and the last, and number by mode.
+
+    `title` is that of an import, else the first words of a user, whichever turns match; None if all turns are hidden.
+    """
 
     conversation_id: str
+    title: str | None = None
     scope: dict[str, str]
     turns: int
     first: str

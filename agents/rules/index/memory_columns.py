@@ -411,6 +411,14 @@ class MemoryColumns:
         newest = turns[order[max(0, len(order) - limit) :]]
         return [self.id_of[number] for number in newest.tolist()]
 
+    def beginning(self, scope: ScopeItems, conversation: str, limit: int) -> list[str]:
+        """Return the ids of the first turns of a conversation, at most `limit`, oldest first."""
+        turns = np.flatnonzero(
+            self.columns.live & (self.columns.conversations == self._conversations.get((scope, conversation), -2))
+        )
+        order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
+        return [self.id_of[number] for number in turns[order[:limit]].tolist()]
+
     def kind_of(self, memory_id: str) -> MemoryKind:
         """Return the kind of a memory that is there."""
         return next(islice(self.kinds, int(self.columns.kinds[self.number_of[memory_id]]), None))

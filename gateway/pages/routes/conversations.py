@@ -71,7 +71,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
         return await pages.render(
             view,
             "conversation.html",
-            name,
+            same_id[0].get("title") or name,
             "conversations",
             conversation_id=name,
             same_id=same_id,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from modestream_client.operations import (
+    LIST_CONVERSATIONS,
     LIST_MEMORIES,
     LIST_MODES,
     RETRY_FAILED,
@@ -31,14 +32,14 @@ from gateway.pages.formats import (
     plural,
     speaker_of,
 )
-from gateway.pages.pages import Pages, see
+from gateway.pages.pages import Pages, see, worker_may_be_away
 from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.pages.text_search import newest_with_text
 from gateway.pages.texts import marked_text
 from gateway.pages.versions import versions_of
 from gateway.service.access import may
-from gateway.service.calls import Json, Refused
+from gateway.service.calls import Call, Json, Refused
 from gateway.service.memories import Outcome, Selected
 
 BULK_WAIT_S = 60.0
@@ -289,10 +290,22 @@ async def _record(pages: Pages, view: View, memory_id: str) -> Json:
         return await pages.service.memories.get(view.call(), {}, memory_id)
 
 
+async def _title(pages: Pages, call: Call, record: Json) -> str | None:
+    """Return the title of a memory's conversation, its id if it has none."""
+    if not (conversation_id := record.get("conversation_id")):
+        return None
+    fields = {"conversation_id": conversation_id, "include_superseded": True, "limit": 1}
+    scope = pages.scope_of(record)
+    with worker_may_be_away():
+        for conversation in (await pages.service.operations.run(LIST_CONVERSATIONS, call, scope, fields))["items"]:
+            return str(conversation.get("title") or conversation_id)
+    return str(conversation_id)
+
+
 async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
     call = view.call()
-    relations, versions = await asyncio.gather(
-        relations_of(pages.service, call, record), versions_of(pages.service, call, record)
+    relations, versions, conversation = await asyncio.gather(
+        relations_of(pages.service, call, record), versions_of(pages.service, call, record), _title(pages, call, record)
     )
     similar = None
     if view.query.get("similar"):
@@ -308,6 +321,7 @@ async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
         memory=record,
         relations=relations,
         versions=versions,
+        conversation=conversation,
         similar=similar,
         modes=[mode["name"] for mode in declared["modes"]],
         may_manage=may(view.caller, view.user or "", record["scope"], "manage"),

@@ -188,6 +188,7 @@ async def test_conversations_of_the_same_name_are_apart_by_project(lists: ListHa
     assert [item.model_dump() for item in page.items] == [
         {
             "conversation_id": "c1",
+            "title": "three",
             "scope": {"user_id": "ana", "project_id": "p2"},
             "turns": 1,
             "first": "2026-02-01T10:02:00Z",
@@ -197,6 +198,7 @@ async def test_conversations_of_the_same_name_are_apart_by_project(lists: ListHa
         },
         {
             "conversation_id": "c1",
+            "title": "one",
             "scope": {"user_id": "ana", "project_id": "default"},
             "turns": 2,
             "first": "2026-02-01T10:00:00Z",
@@ -207,6 +209,22 @@ async def test_conversations_of_the_same_name_are_apart_by_project(lists: ListHa
     ]
     [only] = (await lists.page("conversations", contains="TWO")).items
     assert only.turns == 1
+
+
+async def title_in(lists: ListHarness, *turns: Memory, **fields: Any) -> str | None:
+    lists.store(*turns)
+    [conversation] = (await lists.page("conversations", **fields)).items
+    title: str | None = conversation.title
+    return title
+
+
+async def test_an_imports_title_is_the_title_of_its_conversation(lists: ListHarness) -> None:
+    assert await title_in(lists, made("Hello", 0), made("Hi", 1, metadata={"title": "Leaking sink"})) == "Leaking sink"
+
+
+async def test_a_title_has_the_first_words_of_the_first_user(lists: ListHarness) -> None:
+    turns = made("How can I help?", 0, role="assistant"), made(f"# Fix the {'very ' * 20}old sink", 1), made("sink", 2)
+    assert await title_in(lists, *turns, contains="sink") == f"Fix the {'very ' * 13}very …"
 
 
 async def test_projects_count_distilled_memories_too(lists: ListHarness) -> None:
