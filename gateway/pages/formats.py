@@ -5,7 +5,7 @@ Pure. Offsets of spans are Unicode code points.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from pydantic_core import to_json
@@ -192,13 +192,20 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-TYPE_NAMES = {
-    "episodic": "turn",
-    "semantic": "fact",
-    "procedural": "how-to",
-    "document": "part of a file",
-    "state_object": "goal or problem",
-    "working": "latest turn",
+class TypeName(NamedTuple):
+    """A type of memories, for one of them and for all."""
+
+    singular: str
+    plural: str
+
+
+TYPES: Mapping[str, TypeName] = {
+    "episodic": TypeName("turn", "turns"),
+    "semantic": TypeName("fact", "facts, preferences, decisions"),
+    "procedural": TypeName("how-to", "how things are done"),
+    "state_object": TypeName("goal or problem", "goals, errors, open questions"),
+    "document": TypeName("part of a file", "parts of files"),
+    "working": TypeName("latest turn", "latest turns of conversations"),
 }
 
 
@@ -208,7 +215,7 @@ def type_name(name: str) -> str:
     >>> type_name("episodic"), type_name("own_type")
     ('turn', 'own type')
     """
-    return TYPE_NAMES.get(name, name.replace("_", " "))
+    return TYPES[name].singular if name in TYPES else name.replace("_", " ")
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -233,15 +240,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 """The filters of templates."""
 
 
-TYPES = {
-    "": "Turns and summaries",
-    "items": "Facts of all kinds",
-    "episodic": "turns",
-    "semantic": "facts, preferences, decisions",
-    "procedural": "how things are done",
-    "document": "parts of files",
-    "state_object": "goals, errors, open questions",
-    "working": "latest turns of conversations",
+TYPE_CHOICES = {"": "Turns and summaries", "items": "Facts of all kinds"} | {
+    name: of.plural for name, of in TYPES.items()
 }
 """Choices of the filter by type."""
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from gateway.pages.formats import TYPES
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, Form, View, name_of, read_form
 from gateway.pages.texts import marked_text
@@ -19,13 +20,8 @@ DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "n
 BY_TYPE = "by_type"
 """The choice of a decay for each type of memories."""
 
-DECAYING_TYPES = (
-    ("episodic", "turns"),
-    ("semantic", "facts and preferences"),
-    ("procedural", "rules and procedures"),
-    ("state_object", "goals, errors, open questions"),
-    ("document", "documents"),
-)
+DECAYING_TYPES = tuple((name, of.plural) for name, of in TYPES.items() if name != "working")
+"""Types with a decay: the latest turns are turns, too."""
 
 PROMPTED_STEPS = (
     ("understand", "understanding a turn"),
