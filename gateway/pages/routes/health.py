@@ -59,6 +59,7 @@ def health_pages(pages: Pages) -> Sequence[BaseRoute]:
             criteria=criteria_of_user(numbers["state"].get("telemetry") or {}, memories),
             histories=histories_of_modes((numbers["state"].get("telemetry") or {}).get("weeks") or ()),
             startable=JOBS,
+            min_count=MIN_COUNT,
         )
 
     async def listen(request: Request) -> Response:
@@ -186,11 +187,9 @@ HIGH_AGREEMENT = 0.95
 MIN_COUNT = 20
 """Cases below which a share says little: one more would move it by five points."""
 
-TOO_FEW = f"Fewer than {MIN_COUNT} cases."
-
 
 class Criterion(NamedTuple):
-    """One figure, as texts."""
+    """One figure, as texts; without advice if it has fewer than `MIN_COUNT` cases."""
 
     title: str
     value: str
@@ -232,7 +231,7 @@ def corrections(moved: int, of: int) -> Criterion:
         "-" if rate is None else f"{rate:.1f}",
         f"{moved:,} moved by hand or by a client, of {of:,} memories",
         "Only a question across modes finds a memory in the wrong mode.",
-        advice if of >= MIN_COUNT else TOO_FEW,
+        advice if of >= MIN_COUNT else "",
         _level(of, is_bad=is_bad),
     )
 
@@ -270,7 +269,7 @@ def _share(title: str, cases: tuple[int, int, str], meaning: str, advice: tuple[
     part, of, what = cases
     if_bad, if_good, is_bad = advice
     value = "-" if not of else f"{100 * part / of:.1f} %"
-    said = TOO_FEW if of < MIN_COUNT else if_bad if is_bad else if_good
+    said = "" if of < MIN_COUNT else if_bad if is_bad else if_good
     return Criterion(title, value, f"{part:,} of {of:,} {what}", meaning, said, _level(of, is_bad=is_bad))
 
 
@@ -323,4 +322,4 @@ def _verdict(total: Mapping[str, int]) -> tuple[Level, str]:
         return "warn", "It gets memories, and nobody asks it."
     if asked >= MIN_COUNT:
         return "good", "It pays: it is asked by itself, and few of its memories were moved elsewhere."
-    return "unknown", TOO_FEW
+    return "unknown", ""

@@ -1,7 +1,7 @@
 """Runs: how turns, questions and consolidations went, and one of them as a waterfall of its steps."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -59,6 +59,13 @@ class Totals(NamedTuple):
     cost_usd: float | None
 
 
+class RunGroup(NamedTuple):
+    """The runs of a turn, or of one request, and those of further turns that went alike."""
+
+    runs: Sequence[Json]
+    alike: Sequence[Sequence[Json]]
+
+
 def run_pages(pages: Pages) -> Sequence[BaseRoute]:
     operations = pages.service.operations
 
@@ -75,7 +82,7 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
             "runs.html",
             "Runs",
             PAGE,
-            runs=by_turn([run for run in listed["runs"] if _is_of(run, view.project)]),
+            groups=folded([run for run in listed["runs"] if _is_of(run, view.project)]),
             is_complete=listed["is_complete"],
             filters=filters,
             pipelines=PIPELINES,
@@ -139,12 +146,23 @@ def totals_of(run: Mapping[str, Any]) -> Totals:
     return Totals(len(calls), tokens_in, tokens_out, sum(prices) if prices and len(prices) == len(costs) else None)
 
 
-def by_turn(runs: Sequence[Json]) -> list[Json]:
-    """Return runs in order, but with a turn's later runs right after its first."""
+def folded(runs: Sequence[Json]) -> list[RunGroup]:
+    """Return the runs of each turn together; consecutive turns that went alike are one group."""
     of_turn: dict[str, list[Json]] = {}
     for run in runs:
         of_turn.setdefault(run.get("memory_id") or run["run_id"], []).append(run)
-    return list(chain.from_iterable(of_turn.values()))
+    groups = []
+    for _, alike in groupby(of_turn.values(), lambda of: [_description(run) for run in of]):
+        first, *others = alike
+        groups.append(RunGroup(first, others))
+    return groups
+
+
+def _description(run: Json) -> tuple[Any, ...]:
+    """Return what a row shows of a run, other than its time, duration and models."""
+    query = (run.get("input") or {}).get("query")
+    failure = (run["failure"] or {}).get("code")
+    return run["part"], run["scope"].get("project_id"), query, failure, run["warnings"], bool(run["models"])
 
 
 def _is_of(run: Json, project: str | None) -> bool:

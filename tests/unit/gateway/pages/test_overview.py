@@ -100,6 +100,12 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
     assert "<b>code" not in page
 
 
+async def test_too_few_cases_are_said_once(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/health?user=u1")).text
+    assert page.lower().count("fewer than 20 cases") == 1
+
+
 async def test_a_user_shows_how_each_mode_did_by_week(service: MemoryService) -> None:
     async with pages_over(service) as http:
         page = (await http.get("/admin/health?user=u1")).text
@@ -116,7 +122,7 @@ async def test_a_user_shows_how_each_mode_did_by_week(service: MemoryService) ->
         ({"memories": 90, "questions": 50, "useful": 5, "not_useful": 15}, "warn", "not useful"),
         ({"memories": 20}, "warn", "nobody asks"),
         ({"memories": 90, "corrections": 2, "questions": 50, "cross_mode_questions": 20}, "good", "It pays"),
-        ({"memories": 9, "corrections": 9, "questions": 9}, "unknown", "Fewer than"),
+        ({"memories": 9, "corrections": 9, "questions": 9}, "unknown", ""),
     ],
 )
 def test_the_weeks_of_a_mode_say_whether_it_pays(counts: dict[str, int], level: str, says: str) -> None:

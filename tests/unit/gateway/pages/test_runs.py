@@ -84,6 +84,22 @@ async def test_runs_of_one_turn_stand_together(wire: FakeWire) -> None:
     assert text.count("its memory") == 1
 
 
+async def test_turns_that_went_alike_are_one_group(wire: FakeWire) -> None:
+    runs = [
+        run(f"memorize-{turn}-{part}", part, memory_id=f"m{turn}") for turn in range(3) for part in ("accept", "index")
+    ]
+    text = await page(wire, "/admin/runs?user=u1", [*runs, run("retrieve-2-7"), FAILED])
+    assert text.count("<tr>") == 1 + 2 + 2
+    assert "and 2 more like these 2" in text
+    assert "/admin/runs/memorize-2-index" in text
+
+
+async def test_failures_of_different_reasons_are_not_folded(wire: FakeWire) -> None:
+    other = {**FAILED, "run_id": "memorize-0-2", "failure": {**FAILED["failure"], "code": "too_large"}}
+    text = await page(wire, "/admin/runs?user=u1", [FAILED, other])
+    assert "more like it" not in text
+
+
 async def test_filters_go_to_the_service(wire: FakeWire) -> None:
     text = await page(wire, "/admin/runs?user=u1&project=p1&pipeline=retrieve&failed=true", [])
     [asked] = [record for record in wire.records if record.get("command") == "list_runs"]
