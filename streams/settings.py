@@ -188,7 +188,7 @@ class Settings(BaseSettings):
     """Hours within which forgotten and replaced texts are in no file of worker and broker, see `docs/configuration.md`;
     limits how long turns and events are kept. None: as long as the other settings say."""
 
-    runs_sample: float = Field(default=0.0, ge=0, le=1)
+    runs_sample: float = Field(default=0.01, ge=0, le=1)
     """Share of turns, questions, contexts and consolidations whose run is recorded; failed ones are in any case."""
 
     runs_text: bool = False

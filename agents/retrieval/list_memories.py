@@ -49,7 +49,7 @@ SLICE_S = 0.004
 TITLE_TURNS = 3
 """Turns in which a title is looked for: an assistant or a system may speak first."""
 
-MAX_TITLE_CHARS = 80
+MAX_TITLE_CHARS = 60
 
 
 class EventLoopSlices:

@@ -224,7 +224,7 @@ async def test_an_imports_title_is_the_title_of_its_conversation(lists: ListHarn
 
 async def test_a_title_has_the_first_words_of_the_first_user(lists: ListHarness) -> None:
     turns = made("How can I help?", 0, role="assistant"), made(f"# Fix the {'very ' * 20}old sink", 1), made("sink", 2)
-    assert await title_in(lists, *turns, contains="sink") == f"Fix the {'very ' * 13}very …"
+    assert await title_in(lists, *turns, contains="sink") == f"Fix the {'very ' * 9}very …"
 
 
 async def test_projects_count_distilled_memories_too(lists: ListHarness) -> None:
