@@ -23,6 +23,11 @@ def test_lines_of_cells_are_a_table_with_its_head() -> None:
     )
 
 
+def test_a_line_between_two_tables_is_shown() -> None:
+    shown = said({"role": "user", "text": "| red |\nThen:\n| blue |\n| green |"})
+    assert "Then:" in shown
+
+
 def test_bars_in_a_fence_stay_code() -> None:
     text = "```\n| a |\n| b |\n```\n"
     assert str(said({"role": "user", "text": text})) == "<pre><code>| a |\n| b |\n</code></pre>"
