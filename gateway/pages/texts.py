@@ -51,7 +51,8 @@ def marked_text(text: str, contained: str | None, chars: int) -> Markup:
 
 
 BLOCK = re.compile(
-    r"^```[^\n`]*\n(?P<code>.*?)(?:^```[ ]*$\n?|\Z)|(?P<table>(?:^[ ]*\|[^\n]*\|[ ]*$\n?){2,})", re.MULTILINE | re.DOTALL
+    r"^```[^\n`]*\n(?P<code>.*?)(?:^```[ ]*$\n?|\Z)|(?P<table>(?:^[ ]*\|[^\n]*\|[ ]*$\n?){2,})",
+    re.MULTILINE | re.DOTALL,
 )
 """A fence, which the end of a cut text closes too; lines of cells between bars."""
 

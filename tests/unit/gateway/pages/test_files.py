@@ -57,7 +57,7 @@ class Bytes:
 
         return [Stored()]
 
-    async def read(self, key: str) -> Any:
+    async def read(self, *keys: str) -> Any:
         yield b"some "
         yield b"file"
 
