@@ -30,7 +30,12 @@ def body_of(number: int) -> bytes:
     paragraphs = [
         f"Day {day} of file {number}: the train to Faro left at {day}:15, nobody was late. " * 9 for day in range(9)
     ]
-    return "\n\n".join([*paragraphs, f"The key of box{number}x is under the third pot."]).encode()
+    return "\n\n".join([*paragraphs, f"The key of box{number}x is under the third pot.", decision(number)]).encode()
+
+
+def decision(number: int) -> str:
+    """Return the statement of a file, which becomes an item."""
+    return f"We decided to use lock{number}y for the boat house."
 
 
 @pytest.fixture
@@ -68,9 +73,9 @@ async def all_read(http: httpx.AsyncClient, user: str, made: list[Json]) -> None
     await eventually(read, "all files are read", within_s=90)
 
 
-async def documents(http: httpx.AsyncClient, user: str) -> list[str]:
-    """Return the texts of all parts of files."""
-    query: Json = {"limit": 500, "types": "document"}
+async def texts_of_type(http: httpx.AsyncClient, user: str, kind: str) -> list[str]:
+    """Return the texts of all memories of a type: `document` has the parts of files."""
+    query: Json = {"limit": 500, "types": kind}
     page = (await http.get(f"/v1/users/{user}/memories", params=query, headers={"Prefer": "wait=30"})).json()
     return [item["text"] for item in page["items"]]
 
@@ -123,9 +128,16 @@ async def test_files_are_read_once_and_kept_whatever_is_killed(system: Deploymen
         await (await system.serving()).kill()
         await system.ready()
         await all_read(http, "u1", made)
-        texts = await documents(http, "u1")
+        texts = await texts_of_type(http, "u1", "document")
         assert len(set(texts)) == len(texts)
         assert [sum(f"box{number}x" in text for text in texts) for number in range(FILES)] == [1] * FILES
+
+        async def has_all_items() -> bool:
+            # A file is `ready` before its items are written.
+            return len(await texts_of_type(http, "u1", "semantic")) >= FILES
+
+        await eventually(has_all_items, "each file has its item")
+        assert sorted(await texts_of_type(http, "u1", "semantic")) == sorted(map(decision, range(FILES)))
         for number, each in enumerate(made):
             answer = await http.get(f"/v1/users/u1/files/{each['resource']['sha256']}")
             assert answer.content == body_of(number)
