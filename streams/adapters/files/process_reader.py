@@ -81,7 +81,7 @@ class ReaderProcess:
                 process = await asyncio.create_subprocess_exec(
                     *COMMAND,
                     str(memory_bytes),
-                    stdin=theirs,
+                    stdin=theirs.fileno(),
                     stdout=asyncio.subprocess.PIPE,
                     # Libraries print what a file says.
                     stderr=asyncio.subprocess.DEVNULL,
