@@ -158,7 +158,7 @@ class Outbox:
 
     def left_out(self) -> list[tuple[str, int, str]]:
         """Return the lines of transcripts that could not become turns: path, offset and reason."""
-        return self._rows("SELECT path, offset, reason FROM left_out ORDER BY path, offset")  # type: ignore[return-value]
+        return self._rows("SELECT path, offset, reason FROM left_out ORDER BY path, offset")
 
     def transcripts(self) -> dict[str, Transcript]:
         """Return the positions in the transcripts, by path."""
