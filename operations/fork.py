@@ -106,12 +106,10 @@ class Branch:
 
     @property
     def key(self) -> str:
-        """Its canonical key."""
         return self.settings.scope_model.boundary_fields.key(self.fields)
 
     @property
     def partition(self) -> int:
-        """The partition of its records."""
         return partition_of(self.key.encode(), self.settings.partitions)
 
     @property

@@ -223,7 +223,6 @@ async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, unti
 
 
 def position_file(source: Settings, target: Settings) -> Path:
-    """Return the file with the position of this copy."""
     name = named_scope(source.broker, source.topic_prefix, target.broker, target.topic_prefix)
     return source.data_dir / "run" / f"copy-{name}.json"
 
@@ -262,11 +261,9 @@ class DryTarget:
         return {}
 
     async def copied_since(self, _since: Positions) -> frozenset[CopiedRecord]:
-        """Return nothing."""
         return frozenset()
 
     async def write(self, entry: Entry) -> int:
-        """Take a record."""
         return entry.origin[2]
 
     async def carry_out(self, _entry: Entry) -> str | None:
@@ -280,14 +277,12 @@ class DryTarget:
         """Return at once."""
 
     async def keep_distilled(self, _scope: Mapping[str, str], _kept: Collection[str]) -> int:
-        """Forget nothing."""
         return 0
 
     async def wait_settled(self, *, turns: bool = False) -> None:
         """Return at once."""
 
     async def revision_keys(self) -> frozenset[bytes | None]:
-        """Return nothing."""
         return frozenset()
 
     async def set_revision(self, _revision: Record) -> None:

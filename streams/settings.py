@@ -303,7 +303,6 @@ class Settings(BaseSettings):
 
     @property
     def vector_index_kind(self) -> VectorIndexKind:
-        """What keeps the vectors."""
         if self.vector_index == "none":
             return "none"
         return "server" if self.qdrant_url else "embedded"
@@ -333,7 +332,6 @@ class Settings(BaseSettings):
 
     @property
     def file_place(self) -> str:
-        """Where the bytes of files are."""
         return self.files or str(self.data_dir / "files")
 
     @property

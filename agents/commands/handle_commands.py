@@ -248,7 +248,6 @@ class HandleCommands:
         return CommandResult({}, job=job)
 
     async def health(self, command: Command, _offset: int) -> CommandResult:
-        """Report the health of the boundary and of the deployment."""
         return CommandResult(await self._health(command))
 
     def _declared(self, command: Command) -> ModeDeclarations:

@@ -90,7 +90,6 @@ class Maintain:
         return job_outcome(inspected.memory, now, None if now is None else self.spaces.digest(now))
 
     def reembed_event(self, inspected: InspectedMemory) -> Embedded:
-        """Return the event that requests a memory's vector."""
         memory = inspected.memory
         return Embedded.model_validate(
             {

@@ -130,7 +130,6 @@ def location_of(space: VectorSpace) -> VectorLocation:
 
 
 def place_of_collection(collection: str) -> VectorLocation:
-    """Parse the name of a collection into a location."""
     mode, _, space = collection.rpartition("-")
     return VectorLocation(mode=mode, space=space)
 

@@ -228,7 +228,6 @@ class KeepFiles:
         return [*events, *of_items, *([self.items.learned_event(written)] if written.items else [])]
 
     def fail(self, memory_id: str, uri: str, code: ReadFailure, error: str) -> None:
-        """Note that a file can't be read, and why."""
         turn, resource = self._pending(memory_id, uri)
         if turn is not None and resource is not None:
             self._state(turn, resource, status="failed", code=code, error=error)

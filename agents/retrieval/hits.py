@@ -59,7 +59,6 @@ class LexicalFeatures:
         self.include_superseded = search.request.include_superseded
 
     def memory_columns(self) -> MemoryColumns:
-        """Return the boundary's current columns."""
         return self._words.memory_columns(self._search.where.boundary)
 
     def filtered_reader(self, read: ReadMemory) -> ReadMemory:

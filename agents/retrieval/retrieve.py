@@ -80,7 +80,6 @@ class RequestModel:
     timeout_s: float
 
     def is_available(self) -> bool:
-        """True if the model can be asked now."""
         return self.model.available(self.step, RETRIEVE_ROLE)
 
     def require(self) -> None:
@@ -148,7 +147,6 @@ class Rerank:
         return self._by_default if request.rerank is None else request.rerank is True
 
     def is_available(self) -> bool:
-        """True if the model can be asked now."""
         return self._model.is_available()
 
     def widened(self, request: RetrieveRequest) -> RetrieveRequest:
@@ -180,7 +178,6 @@ class LocalRerank:
     timeout_s: float
 
     def is_asked(self, request: RetrieveRequest) -> bool:
-        """True if the best hits of this request are to be ordered."""
         return request.rerank == READER_NAME
 
     def is_available(self) -> bool:

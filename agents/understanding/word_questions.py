@@ -42,7 +42,6 @@ class WordQuestions:
         return self.model.has_role(WORDING_ROLE) if by_model is None else by_model
 
     def is_available(self) -> bool:
-        """True if the model can be asked now."""
         return self.model.available(WORDING_STEP, WORDING_ROLE)
 
     async def word(self, question: Question) -> Question | None:

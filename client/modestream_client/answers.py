@@ -127,7 +127,6 @@ def remembered_of(reply: Reply, place: Written | None) -> Remembered:
 
 
 def answer_of(reply: Reply) -> Answer:
-    """Parse the reply to a query."""
     result = reply.result
     try:
         return Answer(

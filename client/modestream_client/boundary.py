@@ -61,7 +61,6 @@ class BoundaryFields(tuple[str, ...]):
         return {field: value for field, value in scope.items() if field not in self}
 
     def __str__(self) -> str:
-        """Return the fields, joined by `/`."""
         return "/".join(self)
 
 

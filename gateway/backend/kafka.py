@@ -159,7 +159,6 @@ class ServingBackend:
         self._running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Start to connect; returns at once."""
         self._running = asyncio.create_task(self._run())
         return self
 

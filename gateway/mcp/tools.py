@@ -194,7 +194,6 @@ class MemoryTool:
 
     @property
     def only_reads(self) -> bool:
-        """True for a tool that changes nothing."""
         return self.annotations is READS
 
     @cached_property

@@ -198,9 +198,7 @@ class AnswerReader(Protocol):
     is_whole: bool
     """True once its caller can know that nothing follows."""
 
-    def feed(self, piece: bytes) -> None:
-        """Take the next bytes."""
-        ...
+    def feed(self, piece: bytes) -> None: ...
 
     def text(self) -> str | None:
         """Return the text of the first choice after the last bytes; None if it is missing or incomplete."""

@@ -300,7 +300,6 @@ def speaker_of(memory: Mapping[str, Any]) -> str:
 
 
 def interaction_reason(memory: Mapping[str, Any]) -> str:
-    """Return why a turn has its interaction mode."""
     if memory.get("interaction_mode") is None:
         return "not decided yet: the next context with this turn decides"
     if memory.get("interaction_corrected"):

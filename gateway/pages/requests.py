@@ -233,7 +233,6 @@ class Form:
         return self.fields.get(name, [])
 
     def is_set(self, name: str) -> bool:
-        """True for a ticked box."""
         return self.optional(name) is not None
 
 

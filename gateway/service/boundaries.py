@@ -53,7 +53,6 @@ class Boundaries:
             return
 
     def user(self, user_id: str) -> Json | None:
-        """Return the boundary of a user; None for an unknown user."""
         try:
             return self._get(self.fields.key_of(user_id))
         except ValueError:

@@ -48,7 +48,6 @@ class Refused(Exception):
 
 
 def unavailable() -> Refused:
-    """Return the refusal for an unreachable service."""
     message = "the memory service can't be reached now; send the same request again later"
     return Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
 
@@ -141,9 +140,7 @@ class Backend(Protocol):
         """Send a record and wait until it is written, but not for its effect."""
         ...
 
-    async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records."""
-        ...
+    async def partition_of(self, user_id: str) -> int: ...
 
 
 MAX_BUCKETS = 10_000

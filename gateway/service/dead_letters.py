@@ -62,7 +62,6 @@ class LetterPosition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "LetterPosition | None":
-        """Return the position in a text; None for another text."""
         partition, _, offset = text.partition("-")
         if not (partition.isdecimal() and offset.isdecimal() and len(text) < 30):
             return None
@@ -212,7 +211,6 @@ class DeadLetterList:
                 del self._replayed[dropped.replayed_from]
 
     def find(self, position: LetterPosition) -> DeadLetter | None:
-        """Return the letter at a position; None if it is not in the list."""
         return self._letters.get(position)
 
     def newest(self, before: tuple[int, LetterPosition] | None = None) -> Iterator[DeadLetter]:
@@ -232,7 +230,6 @@ class DeadLetterList:
         self._dismissals.change(f"{letter.at_ms} {letter.position}", dismissed=dismissed)
 
     def is_dismissed(self, letter: DeadLetter) -> bool:
-        """True if a letter was dismissed at this gateway."""
         return f"{letter.at_ms} {letter.position}" in self._dismissals
 
     def came_back(self, position: LetterPosition) -> LetterPosition | None:
@@ -379,7 +376,6 @@ class DeadLetters:
         return _may(caller, letter, "manage")
 
     def is_dismissed(self, letter: DeadLetter) -> bool:
-        """True if a letter was dismissed at this gateway."""
         return self._letters.is_dismissed(letter)
 
     def dismiss(self, call: Call, letter: DeadLetter, *, dismissed: bool = True) -> None:

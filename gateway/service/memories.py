@@ -58,7 +58,6 @@ class NoRecordedTurns:
     """A log without turns, for a service that reads none."""
 
     async def since(self, partition: int, moments_ms: Sequence[int]) -> Sequence[Sequence[Record]]:  # noqa: ARG002
-        """Return no records."""
         return [[] for _ in moments_ms]
 
 

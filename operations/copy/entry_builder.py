@@ -214,7 +214,6 @@ class EntryBuilder:
         """Where scopes change: the new ids of the turns read so far."""
 
     def build(self, log: Log, record: Record) -> Entry | LeftOut:
-        """Return the entry of a record, or why it is left out."""
         try:
             message = decode(record.value, self._kinds[log])
             scope = self._moved(message.scope)

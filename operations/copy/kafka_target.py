@@ -137,7 +137,6 @@ class KafkaTarget:
         await until_embedded(partial(self._command, "health", scope))
 
     async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str]) -> int:
-        """Forget all distilled memories of a scope except these; return how many were forgotten."""
         wanted = {"schema": "list.v1", "scope": dict(scope), "what": "memories", "types": DISTILLED_TYPES, "limit": 500}
         memories: list[Json] = []
         cursor = None

@@ -135,7 +135,6 @@ class RunHistory(BaseModel, frozen=True):
     runs: tuple[StoredRun, ...] = ()
 
     def find(self, run: str) -> StoredRun | None:
-        """Return a run by its id; None if it is not stored."""
         return next((stored for stored in self.runs if stored.run == run), None)
 
     def has_looked_at(self, mode: str, digest: str) -> bool:

@@ -127,7 +127,6 @@ class JobHistory(BaseModel, frozen=True):
     scheduled: dict[str, StoredJob] = Field(default_factory=dict, exclude_if=lambda jobs: not jobs)
 
     def find(self, job_id: str) -> StoredJob | None:
-        """Return the job of that id; None for an unknown one."""
         return next((job for job in (*self.stored, *self.scheduled.values()) if job.job_id == job_id), None)
 
     def scheduled_begun(self, kind: str, job: StoredJob) -> Self:

@@ -65,7 +65,6 @@ class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):
         )
 
     def with_schemas(self, schemas: Iterable[str]) -> Self:
-        """Return the record with further kinds of records."""
         return self.model_copy(update={"schemas": tuple(sorted({*self.schemas, *schemas}))})
 
     def conflicts(self, own: Self) -> list[str]:

@@ -40,13 +40,11 @@ class SuccessReply:
     warnings: tuple[ReplyWarning, ...] = ()
 
     def encode(self) -> bytes:
-        """Return the reply record's value."""
         warnings = [{"code": warning.code, "message": warning.message} for warning in self.warnings]
         return to_json({"schema": "reply.v1", "status": "ok", "result": self.result, "warnings": warnings})
 
 
 def encode_error(error: Rejected) -> bytes:
-    """Return the record value of an error reply."""
     body = {"code": error.code, "message": error.message, "field": error.field}
     return to_json({"schema": "reply.v1", "status": "error", "error": body})
 

@@ -56,7 +56,6 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
         return len(self.root)
 
     def items(self) -> Iterator[tuple[str, Profile]]:
-        """Yield all profiles with their names."""
         yield from self.root.items()
 
     def profile_for(self, step: str, role: str, chosen: str | None = None) -> str | None:

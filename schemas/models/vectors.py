@@ -154,7 +154,6 @@ class Nearest(Sequence[Scored]):
 
     @classmethod
     def of(cls, hits: Sequence[Scored]) -> Self:
-        """Return these memories as columns."""
         if isinstance(hits, cls):
             return hits
         return cls([hit.memory_id for hit in hits], np.array([hit.score for hit in hits], np.float64))
@@ -165,7 +164,6 @@ class Nearest(Sequence[Scored]):
         return list(map(self.table.__getitem__, self.rows.tolist()))
 
     def __eq__(self, other: object) -> bool:
-        """Compare with any sequence."""
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

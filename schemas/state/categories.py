@@ -63,7 +63,6 @@ class Taxonomy(BaseModel, frozen=True):
         return len(self.categories)
 
     def find(self, name: str) -> Category | None:
-        """Return the category of that name; None for an unknown one."""
         return self.categories.get(name)
 
     def find_current(self, name: str) -> Category | None:

@@ -97,11 +97,9 @@ class Intention(BaseModel, frozen=True):
     """The offset of the last `set_intention` that was applied."""
 
     def entries(self) -> Iterator[tuple[IntentionPart, IntentionEntry]]:
-        """Yield every entry with its list."""
         yield from ((part, entry) for part in INTENTION_PARTS for entry in self.of(part))
 
     def of(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
-        """Return the entries of a list."""
         entries: tuple[IntentionEntry, ...] = getattr(self, part)
         return entries
 

@@ -50,11 +50,9 @@ class Topology(BaseModel, frozen=True, extra="forbid"):
         return [*self.memorize, *self.retrieve, *self.evolve]
 
     def find(self, step_id: str) -> PlacedStep | None:
-        """Return a step; None for an unknown name."""
         return next((step for step in self.steps() if step.step_id == step_id), None)
 
     def with_steps(self, pipeline: str, steps: Iterable[PlacedStep]) -> Self:
-        """Return the topology with other steps in one pipeline."""
         return self.model_copy(update={pipeline: tuple(steps)})
 
     @property

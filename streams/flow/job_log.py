@@ -62,11 +62,9 @@ class JobLog:
         return self._write(partition, boundary, history.model_copy(update={"last": latest}))
 
     def last(self, partition: int, boundary: str) -> Sequence[StoredJob]:
-        """Return the last jobs, running or ended, the oldest first."""
         return self._history.get(partition, boundary).stored
 
     def find(self, partition: int, boundary: str, job_id: str) -> StoredJob | None:
-        """Return the job of that id; None for an unknown one."""
         return self._history.get(partition, boundary).find(job_id)
 
     def begin(self, partition: int, boundary: str, job: StoredJob) -> list[Awaitable[None]]:
@@ -120,19 +118,15 @@ class PartitionJobs:
         return self.log.under_way(boundary)
 
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
-        """Return when each mode was last backfilled completely."""
         return self.log.last_backfill(self.partition, boundary)
 
     def last(self, boundary: str) -> Sequence[StoredJob]:
-        """Return the last jobs, running or ended, the oldest first."""
         return self.log.last(self.partition, boundary)
 
     def scheduled(self, boundary: str) -> Mapping[str, StoredJob]:
-        """Return the last scheduled job of each kind."""
         return self.log.scheduled(self.partition, boundary)
 
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
-        """Return the job of that id; None for an unknown one."""
         return self.log.find(self.partition, boundary, job_id)
 
     async def is_pending(self, kind: str, partition: int, offset: int) -> bool:

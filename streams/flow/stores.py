@@ -239,7 +239,6 @@ class Stores:
     words: LexicalStore
 
     def at(self, partition: int) -> PartitionStores:
-        """Return the views of one partition."""
         return PartitionStores(
             **{field.name: at_partition(getattr(self, field.name), partition) for field in fields(PartitionStores)}
         )

@@ -90,7 +90,6 @@ class Usage:
             self._rated.labels(mode, str(rating.revision), useful).inc(len(ids))
 
     def retrieved(self, boundary: str, strategy: Strategy) -> None:
-        """Count an answered retrieve request."""
         self._retrieved.labels(strategy).inc()
         self._count(boundary, "questions", "cross_mode_questions", in_part=strategy == "cross_mode")
 
@@ -346,7 +345,6 @@ class ModelMeters:
         self._seconds.labels(profile).observe(seconds)
 
     def spent(self, profile: str, tokens_in: int, tokens_out: int, cost_usd: float | None) -> None:
-        """Count the tokens and the cost of an answered request."""
         self._tokens.labels(profile, "in").inc(tokens_in)
         self._tokens.labels(profile, "out").inc(tokens_out)
         self._cost.labels(profile).inc(cost_usd or 0.0)

@@ -50,7 +50,6 @@ UNWRITTEN = "unwritten rows of {}"
 
 
 def databases_of(app: Any) -> PartitionDatabases:
-    """Return the databases of an app, which all of its tables share."""
     databases: PartitionDatabases | None = getattr(app, "databases", None)
     if databases is None:
         databases = app.databases = PartitionDatabases(Path(app.conf.datadir), end_process)

@@ -174,7 +174,6 @@ class SafeAssignmentConsumer(Consumer):
         super().resume_partitions(tps - of_agents)
 
     def resume_flow(self) -> None:
-        """Read all resumed partitions."""
         super().resume_flow()
         resumed, self._awaiting_flow = self._awaiting_flow, set()
         super().resume_partitions({tp for tp in resumed if not self._is_dedicated(tp)})
@@ -260,7 +259,6 @@ class SafeAssignmentConsumer(Consumer):
         await self.commit_and_end_transactions()
 
     async def on_stop(self) -> None:
-        """Stop reading and commit."""
         app = cast("ReadingApp", self.app)
         app.leaves_group = await app.should_leave()
         for reader in self._readers.values():

@@ -63,7 +63,6 @@ class _LenientRecords:
         self._batches = deque(batch for batch in _batches(data) if batch.next_offset > offset)
 
     def has_next(self) -> bool:
-        """True if there is another batch."""
         return bool(self._batches)
 
     def next_batch(self) -> Any:

@@ -188,7 +188,6 @@ class SafeAssignmentApp(faust.App):
 
     @property
     def member_name(self) -> str:
-        """The `group.instance.id` of this worker."""
         return member_name(self.conf.consumer_group_instance_id, self.read_topics)
 
     def _new_transport(self) -> SafeAssignmentTransport:

@@ -50,7 +50,6 @@ class KafkaTurnsLog:
         return TP(self._topic, partition) in self._app.consumer.assignment()
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
-        """True if every record before `end` was delivered, and none of them lies at `applied` or after it."""
         tp, consumer = self._assigned(partition), self._app.consumer
         fetched = await consumer.position(tp)
         last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001

@@ -39,7 +39,6 @@ def child_mark(layout: Layout, name: str) -> str:
 
 
 def is_supervised() -> bool:
-    """True if this process is the child of a supervisor."""
     return CHILD_MARK_VARIABLE in os.environ
 
 
@@ -123,7 +122,6 @@ class Child:
 
 
 def read_pid(pid_file: Path) -> int | None:
-    """Return the process id in a file; None without one."""
     try:
         return int(pid_file.read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -194,15 +194,12 @@ class SupervisedWorker:
         self.child = child
 
     async def prepare(self) -> None:
-        """Load its replacement."""
         await self.child.prepare()
 
     async def restart(self) -> None:
-        """End it cleanly; its replacement starts at once."""
         await self.child.restart()
 
     async def status(self) -> ReportedStatus | None:
-        """Return its status; None if it does not answer."""
         return await self.process.status()
 
 

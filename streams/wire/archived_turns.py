@@ -59,7 +59,6 @@ def position_in(record: Record) -> int | None:
 
 
 def is_text_archived(record: Record) -> bool:
-    """True if a record of the archive holds the text of its turn."""
     original = original_turn(record, "")
     return original is not None and from_json(original.value or b"{}").get("content") != FORGOTTEN_TEXT
 

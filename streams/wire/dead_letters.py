@@ -46,7 +46,6 @@ def size_of(out: Outgoing) -> int:
 
 
 def headers_size(headers: Headers) -> int:
-    """Return the bytes of headers in a record."""
     return sum(len(name.encode()) + len(value or b"") + HEADER_OVERHEAD_BYTES for name, value in headers)
 
 

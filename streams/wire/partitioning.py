@@ -69,7 +69,6 @@ _SEED = 0x9747B28C
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key among `partitions`."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 

@@ -135,7 +135,6 @@ def forget_categories(taxonomy: Taxonomy, offset: int) -> Taxonomy:
 
 
 def unknown_category_error() -> Rejected:
-    """Return the error for a name that is unknown in the scope."""
     return Rejected("not_found", "this scope has no category of that name", "arguments.name")
 
 

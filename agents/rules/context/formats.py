@@ -136,7 +136,6 @@ class FullFormat:
     """One object for each entry, with provenance; the role of a distilled memory is null."""
 
     def line(self, entry: Entry) -> str:
-        """Return the entry's object."""
         return _json(_provenance(entry)) + ENTRY_SEPARATOR
 
     def day(self, _entry: Entry) -> str:

@@ -76,7 +76,6 @@ class ContextPacker:
         self._covered.add(sized.entry.text)
 
     def kept(self, memory_id: str) -> SizedEntry | None:
-        """Return the entry of a kept memory, None for any other."""
         return self._kept[memory_id][1] if memory_id in self._kept else None
 
     def lengthen(self, sized: SizedEntry) -> None:

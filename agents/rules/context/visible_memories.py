@@ -108,7 +108,6 @@ CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLa
 
 
 def is_contradicted(item: Memory) -> bool:
-    """Return whether a later statement contradicts the item."""
     return item.superseded_by is not None and item.item is not None and item.item.valid_until is not None
 
 

@@ -227,7 +227,6 @@ class DerivedColumns:
 
     @cached_property
     def in_conversation(self) -> Mask:
-        """The memories that belong to a conversation."""
         mask: Mask = self.columns.live & (self.columns.conversations != MISSING)
         return mask
 

@@ -75,7 +75,6 @@ class Trait:
 
     @classmethod
     def loads(cls, text: str) -> Self:
-        """Parse a trait written by `dumps`."""
         [scope, *others], conversation, speaker = orjson.loads(text)
         return cls(MemoryKind(tuple((name, value) for name, value in scope), *others), conversation, speaker)
 
@@ -358,7 +357,6 @@ class MemoryColumns:
         return times
 
     def embedded(self, space: str) -> Mask:
-        """Return the memories with a vector in this space."""
         mask: Mask = self.columns.spaces == self._spaces.get(space, MISSING - 1)
         return self.columns.live & (mask | self._held[space] if space in self._held else mask)
 
@@ -420,7 +418,6 @@ class MemoryColumns:
         return [self.id_of[number] for number in turns[order[:limit]].tolist()]
 
     def kind_of(self, memory_id: str) -> MemoryKind:
-        """Return the kind of a memory that is there."""
         return next(islice(self.kinds, int(self.columns.kinds[self.number_of[memory_id]]), None))
 
     def order(self) -> TurnOrder:

@@ -79,7 +79,6 @@ class CueTable:
         return cls(groups, _grouped(phrases, by_words), _grouped(stems, by_start), tuple(pieces))
 
     def counts(self, folded: str) -> CueCounts:
-        """Count the matches of each group in a folded text."""
         anywhere, early = [0] * len(self.groups), [0] * len(self.groups)
         words = _WORD.findall(folded)
         pairs = [f"{word} {other}" for word, other in pairwise(words)]

@@ -288,7 +288,6 @@ class MapLayout:
         return cls(tuple(ids), places, len(ids), len(ids), total, made_at)
 
     def rows(self) -> Mapping[str, int]:
-        """Return the rows of `places` by id."""
         return dict(zip(self.ids, range(len(self.ids)), strict=True))
 
     def only(self, is_kept: Mask) -> "MapLayout":
@@ -304,7 +303,6 @@ class MapLayout:
         return self.only(np.array([memory_id not in gone for memory_id in self.ids], np.bool_))
 
     def extended(self, memory_ids: Sequence[str], places: Places) -> "MapLayout":
-        """Return the map with further memories at these places."""
         return replace(self, ids=(*self.ids, *memory_ids), places=np.concatenate((self.places, places)))
 
     def trimmed(self) -> "MapLayout":

@@ -81,7 +81,6 @@ def statuses_of(memory: Memory) -> FileStatuses:
 
 
 def with_resource(memory: Memory, changed: Resource) -> Memory:
-    """Return a turn with another state of one resource."""
     resources = tuple(changed if each.uri == changed.uri and each.text is None else each for each in memory.resources)
     return memory.model_copy(update={"resources": resources})
 

@@ -168,7 +168,6 @@ def supersede_state(event: Distilled, stored: Memory | None, sources: Sequence[M
 
 
 def supersede_source(source: Memory, event: Distilled) -> Memory:
-    """Mark a turn as superseded by the event's distilled memory."""
     return source.model_copy(
         update={
             "superseded_by": event.memory.memory_id,

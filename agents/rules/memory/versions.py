@@ -100,7 +100,6 @@ def identify_turn(turn: Turn, recorded_at: datetime) -> TurnIdentity:
 
 
 def has_same_text(stored: Memory | None, identity: TurnIdentity) -> bool:
-    """True if the turn's text is the memory's current text."""
     return stored is not None and stored.versions[stored.current].text_hash == identity.text_hash
 
 
@@ -203,7 +202,6 @@ def accept_draft(draft: Memory, mode: tuple[str, ModeSource], *, asks_model: boo
 
 
 def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:
-    """Return the reply to a turn that this memory holds."""
     return TurnAccepted(
         memory_id=memory.memory_id,
         turn_id=memory.turn_id or "",

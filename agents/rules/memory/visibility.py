@@ -235,7 +235,6 @@ def list_conversations(memories: MemoryColumns, scope: Mapping[str, str]) -> lis
 
 
 def is_distilled_from(memory: Memory, turn: Memory) -> bool:
-    """True if the turn is among the turns that the memory was distilled from."""
     return memory.origin == "distilled" and any(quote.memory_id == turn.memory_id for quote in memory.evidence)
 
 

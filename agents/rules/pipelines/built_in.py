@@ -356,5 +356,4 @@ def steps_not_to_skip(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
 
 
 def has_custom_at(topology: Topology, place: str) -> bool:
-    """True if custom steps run there."""
     return any(opened == place for opened, _ in custom_steps(topology))

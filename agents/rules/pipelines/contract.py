@@ -104,7 +104,6 @@ REJECTING_PLACES = frozenset({"turn", "items"})
 
 
 def on_failure_of(config: CustomStepConfig, produces: str) -> OnFailure:
-    """Return the failure policy of a step that produces this value."""
     return config.on_failure or ("reject" if produces in REJECTING_PLACES else "skip")
 
 

@@ -84,7 +84,6 @@ _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 
 
 def detect_question_types(question: str) -> frozenset[str]:
-    """Return the names of the types that a question matches."""
     text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
     types = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
     tells = len(_WORD.findall(text)) >= MIN_REMARK_WORDS and ("own" in types or _SENTENCE.search(text))
@@ -116,7 +115,6 @@ class Question:
 
 
 def parse_question(query: str, speakers: Iterable[str]) -> Question:
-    """Parse a question asked of memories that have these speakers."""
     names: dict[str, frozenset[str]] = {}
     for speaker in speakers:
         for part in _WORD.findall(fold(speaker)):

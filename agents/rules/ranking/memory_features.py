@@ -79,7 +79,6 @@ class QueryFeatures:
 
     @property
     def order(self) -> TurnOrder:
-        """Neighbours and positions of the turns."""
         return self.derived.order
 
 

@@ -94,11 +94,9 @@ class Ranking:
     in_project: Mask | None = None
 
     def with_topics(self, topics: FloatArray) -> "Ranking":
-        """Return the ranking with topics as one more feature."""
         return replace(self, log_odds=np.round(self.log_odds + TOPIC_WEIGHT * topics, SCORE_DECIMALS), topics=topics)
 
     def with_project(self, in_project: Mask) -> "Ranking":
-        """Return the ranking with the project asked in as one more feature."""
         log_odds = np.round(self.log_odds + PROJECT_WEIGHT * in_project.astype(np.float64), SCORE_DECIMALS)
         return replace(self, log_odds=log_odds, in_project=in_project)
 

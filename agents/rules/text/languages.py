@@ -192,7 +192,6 @@ def detect_language(words: Iterable[str]) -> int:
 
 
 def languages_with_stop_word(word: str) -> tuple[int, ...]:
-    """Return the indexes of the languages in which `word` is a stop word."""
     return _LANGUAGES_BY_STOP_WORD.get(word, ())
 
 

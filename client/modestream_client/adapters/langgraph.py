@@ -72,7 +72,6 @@ class ModestreamStore(BaseStore):
         return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations in order."""
         return [await self._run(op) for op in ops]
 
     async def _run(self, op: Op) -> Result:

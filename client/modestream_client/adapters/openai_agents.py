@@ -35,7 +35,6 @@ class ModestreamSession:
         self._recalled: tuple[str, str | None] | None = None
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """Return the items of the wrapped session."""
         return await self._session.get_items(limit)
 
     async def add_items(self, items: list[Item]) -> None:
@@ -59,11 +58,9 @@ class ModestreamSession:
         await self._session.add_items(items)
 
     async def pop_item(self) -> Item | None:
-        """Remove and return the last item of the wrapped session."""
         return await self._session.pop_item()
 
     async def clear_session(self) -> None:
-        """Remove the items of the wrapped session."""
         await self._session.clear_session()
 
     async def recall(self, data: Any) -> Any:

@@ -27,7 +27,6 @@ class ModestreamCapability(AbstractCapability[Any]):
         self._recalled: str | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "ModestreamCapability":  # noqa: ARG002
-        """Return a capability with the memories of one run."""
         return copy(self)
 
     async def before_model_request(

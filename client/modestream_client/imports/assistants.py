@@ -200,7 +200,6 @@ def _claude_message(talk: Json, talk_id: str, place: str, told: Json) -> Iterato
 
 
 def _result_text(block: Mapping[str, Any]) -> str:
-    """Return a tool's answer as text."""
     content = block.get("content")
     if isinstance(content, str):
         return content

@@ -66,7 +66,6 @@ class Tally:
             setattr(self, outcome, getattr(self, outcome) + 1)
 
     def merge(self, other: "Tally") -> None:
-        """Add the tally of another file."""
         for name in (*COUNTS, "forgotten"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.problems = [*self.problems, *other.problems][:MAX_NAMED_PROBLEMS]

@@ -35,13 +35,9 @@ MAX_MEMBERS = 200_000
 class Source(Protocol):
     """The part of a file's interface that readers need."""
 
-    def read(self, size: int = -1, /) -> bytes:
-        """Read the next bytes."""
-        ...
+    def read(self, size: int = -1, /) -> bytes: ...
 
-    def readline(self, size: int = -1, /) -> bytes:
-        """Read to the end of the line."""
-        ...
+    def readline(self, size: int = -1, /) -> bytes: ...
 
 
 class TooLarge:
@@ -123,7 +119,6 @@ class _Value:
         self._size = 0
 
     def take(self, event: str, value: Any) -> None:
-        """Take the next event."""
         if self.whole is TOO_LARGE:
             return
         if event in ENDS:
@@ -157,7 +152,6 @@ class _Rewound:
         self._source = source
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read the next bytes."""
         if self._first and size:
             first, self._first = self._first, b""
             return first

@@ -176,7 +176,6 @@ class Connection:
         self._in_order: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def partition_of(self, topic: str, key: bytes) -> int:
-        """Return the partition of records with this key."""
         with _translate_errors(f"Kafka did not name the partitions of {topic}"):
             partitions = sorted(await self._producer.current.partitions_for(topic))
         partition: int = DefaultPartitioner()(key, partitions, partitions)

@@ -42,7 +42,6 @@ NOTHING: Mapping[str, Any] = {}
 
 
 def tagged(*tags: str) -> list[Operation[Any]]:
-    """Return the rows with one of these tags."""
     return [row for row in OPERATIONS if row.http is not None and row.http.tag in tags]
 
 

@@ -22,8 +22,6 @@ SHOWN_TURNS = 5
 
 
 def context_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
-
     async def show(request: Request) -> Response:
         view, context_id = pages.view(request), name_of(request, "context_id")
         scope = {PROJECT: view.project or readable_project(view.caller, view.user or "")}

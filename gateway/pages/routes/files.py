@@ -35,7 +35,6 @@ UPLOAD_WAIT_S = 60.0
 
 
 def file_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes."""
     operations, files = pages.service.operations, pages.service.files
 
     async def show_all(request: Request) -> Response:

@@ -68,7 +68,6 @@ class E5File:
         return SpecialTokens(*(self.size(name) for name in SpecialTokens._fields))
 
     def size(self, name: str) -> int:
-        """Return one of the header's numbers."""
         return int(self.header[name])
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
@@ -78,7 +77,6 @@ class E5File:
         return np.frombuffer(self._bytes(name, 4 * int(np.prod(shape))), "<f4").reshape(shape)
 
     def four_bits(self, name: str, rows: int, columns: int) -> FourBitTensor:
-        """Read a tensor that is stored in 4 bits."""
         return FourBitTensor.of(
             self._bytes(name, rows * columns // WEIGHTS_IN_BLOCK * Q4_BLOCK_DTYPE.itemsize), columns
         )

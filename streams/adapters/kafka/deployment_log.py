@@ -47,7 +47,6 @@ class KafkaDeploymentLog:
         return values_by_key(await until_available(read, "kafka", self._meters))
 
     async def write(self, key: bytes, record: BaseModel) -> None:
-        """Write a record, and wait until Kafka has it."""
         await (await self._publisher.send(_outgoing(self.topic, key, record)))
         log.info("deployment recorded", topic=self.topic, key=key.decode(), **record.model_dump(by_alias=True))
         # Another worker may have written before.

@@ -154,7 +154,6 @@ class ReplyTopics:
         self._looking_up: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Connect. Raises KafkaError."""
         self._admin = AIOKafkaAdminClient(**self._connection, request_timeout_ms=LOOKUP_TIMEOUT_MS)
         await self._admin.start()
 
@@ -247,7 +246,6 @@ class ReplyWriter:
         self._waiting = WaitingReplies()
 
     async def start(self) -> None:
-        """Connect. Raises KafkaError."""
         self._shared, self._callers = self._producer(SHARED_TIMEOUT_S), self._producer(REPLY_TIMEOUT_S)
         await self._shared.start()
         await self._callers.start()

@@ -63,7 +63,6 @@ def empty_words(database: PartitionDatabase) -> None:
 
 
 def are_words_complete(database: PartitionDatabase) -> bool:
-    """True if the words of all rows are there."""
     return database.offset(_VERSION) == SCHEMA_VERSION
 
 
@@ -90,15 +89,12 @@ class KeyCache:
         self._cached: dict[KeyName, int] = {}
 
     def cached(self, name: str) -> int | None:
-        """Return the id of a boundary if it is cached."""
         return self._cached.get(name)
 
     def boundary(self, name: str) -> int | None:
-        """Return the id of a boundary, None if it is unknown."""
         return self._id(name, _BOUNDARY, (name,))
 
     def trait(self, boundary: int, value: str) -> int | None:
-        """Return the id of a trait, None if it is unknown."""
         return self._id((boundary, value), _TRAIT, (boundary, value))
 
     def clear(self) -> None:

@@ -137,7 +137,6 @@ class LexicalReader:
         return [_merge(list(islice(found, len(forms)))) for forms in words]
 
     def counts(self, boundary: str, projects: Collection[str] | None = None) -> dict[str, dict[EmbeddingStatus, int]]:
-        """Count a boundary's memories in these projects, None for all, by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
         with self._translate():
             key = self._keys.boundary(boundary)

@@ -47,7 +47,6 @@ class PartitionWriter:
         self._committed: set[str] = set()
 
     def take_changed(self) -> set[str]:
-        """Return the index names with committed writes since the last call."""
         taken, self._committed = self._committed, set()
         return taken
 

@@ -85,14 +85,12 @@ class RunProgress:
         return False
 
     def may_spend(self, tokens: int) -> bool:
-        """True if the budget still allows this number of language model tokens."""
         if tokens > self.tokens_left:
             self.unfinished = "the token limit of one run is reached; the next run continues"
             return False
         return True
 
     def spend(self, tokens: int) -> None:
-        """Subtract used tokens from the budget."""
         self.tokens_left -= tokens
 
     def planning_deadline(self) -> Callable[[], bool]:

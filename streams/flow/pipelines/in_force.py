@@ -274,7 +274,6 @@ class Pipelines:
         return {"revision": self.history.current().number, "running": self.current.number, "refused": refused}
 
     async def draft(self, topology: Topology) -> RevisionPipelines:
-        """Return the pipelines of a topology. Raises Rejected, with the rule that is broken, if it can't run here."""
         return await self._runnable(self.history.current().model_copy(update={"topology": topology}), EDIT_IMPORT_S)
 
     async def describe(self, revision: Revision) -> dict[str, Any]:
@@ -381,7 +380,6 @@ class NothingInstalled:
         raise refuse("unknown_class", f"{step.implementation} is not installed")
 
     def build(self, step: PlacedStep, _config: BaseModel, _ports: StepPorts) -> CustomStep:
-        """Refuse likewise."""
         raise refuse("unknown_class", f"{step.implementation} is not installed")
 
 

@@ -111,7 +111,6 @@ class ReplyOptions:
     """A moment of the steady clock until which the caller waits in any case; None: not known."""
 
     def is_expired(self, clock: SteadyClock) -> bool:
-        """True if the deadline has passed."""
         return self.seconds_left(clock) < 0
 
     def seconds_left(self, clock: SteadyClock) -> float:

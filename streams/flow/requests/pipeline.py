@@ -66,7 +66,6 @@ class Admission:
         return ReplyOptions(with_reply_partition(address, record), deadline, _waits_until_s(record, deadline))
 
     def is_expired(self, options: ReplyOptions) -> bool:
-        """True if the deadline has passed."""
         return options.is_expired(self.clock)
 
     async def message(self, record: Record) -> Any:

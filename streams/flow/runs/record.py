@@ -93,7 +93,6 @@ def revision_of(revision: tuple[int, str]) -> RunRevision:
 
 
 def has_failed_model(timer: RunTimer) -> bool:
-    """True if a language model did not answer."""
     return any(call.failure for call in timer.models)
 
 
@@ -164,7 +163,6 @@ def short_input(message: Any, *, texts: bool) -> Short:
 
 
 def short_outcome(result: Any, *, texts: bool) -> Short:
-    """Return its result."""
     if isinstance(result, TurnAccepted):
         return result.model_dump(mode="json", exclude={"memory_id"})
     if isinstance(result, RetrieveResult):
@@ -263,7 +261,6 @@ class RunsFound:
         return self._is_over or len(self._later) >= self._limit
 
     def take(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> None:
-        """Take the next record of a window."""
         if timestamp_ms < self._since_ms:
             self._is_over = True
         elif key == self._key and value is None:

@@ -165,7 +165,6 @@ class RunRecorder:
         return NO_RUN if pipeline is None else RunUnderWay(self, pipeline, record, self.current_revision())
 
     def is_sampled(self, identity: str) -> bool:
-        """True if the run of this identity is one of the share."""
         sample = self.options.sample
         return sample > 0 and crc32(identity.encode()) < sample * 2**32
 

@@ -209,7 +209,6 @@ class ChangeSteps:
         self._steps: Iterator[WriteStep] | None = None
 
     async def next(self) -> WriteStep | None:
-        """Return the next step; None after the last."""
         return await until_available(self._step, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
 
     async def _step(self) -> WriteStep | None:

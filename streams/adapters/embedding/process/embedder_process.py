@@ -112,7 +112,6 @@ class EmbedderProcess:
                 os.kill(pid, signal.SIGKILL)
 
     async def end(self, writing: asyncio.WriteTransport | None) -> None:
-        """Close the connection, which ends the process unless others use it."""
         if writing is None:
             self._connection.close()
         else:

@@ -159,7 +159,6 @@ class CachedBoundaries:
         return self._cache.get(key)
 
     def written(self, space: VectorSpace, points: Sequence[WrittenPoint]) -> None:
-        """Apply points that were written to the engine."""
         self._cache.written(self._prefix + space.collection, points)
 
     def removed(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
@@ -223,7 +222,6 @@ class KeptTokens:
         return self.boundaries[key]
 
     def drop(self, keys: Iterable[CacheKey]) -> None:
-        """Drop all rows of some boundaries."""
         for key in list(keys):
             del self.boundaries[key]
 

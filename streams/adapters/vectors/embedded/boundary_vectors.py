@@ -108,7 +108,6 @@ class TokenRows(RowTable):
         return self._texts.nbytes + ROW_BYTES * len(self.ids)
 
     def put_packed(self, packed: Mapping[str, bytes]) -> None:
-        """Add packed rows by memory."""
         if not packed:
             return
         starts = [RowStart.of(row) for row in packed.values()]
@@ -161,7 +160,6 @@ class BoundaryVectors(TokenRows):
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes."""
         return super().size + self._pooled.nbytes
 
     def put(self, rows: Sequence[PointRow]) -> None:

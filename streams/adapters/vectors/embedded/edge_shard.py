@@ -221,7 +221,6 @@ def _edge_vector_params(fingerprint: Fingerprint) -> edge.EdgeVectorParams | dic
 
 
 def create_index_operation(field: str) -> edge.UpdateOperation:
-    """Return the operation that creates a payload field's index."""
     schemas: dict[str, edge.KeywordIndexParams | edge.IntegerIndexParams] = {
         payload.TENANT: edge.KeywordIndexParams(is_tenant=True),
         payload.PARTITION: edge.IntegerIndexParams(lookup=True, range=False),

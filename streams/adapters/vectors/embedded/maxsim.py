@@ -115,7 +115,6 @@ class QuestionSteps(NamedTuple):
 
 
 def time_mask(times: NDArray[np.int64], where: MemoryFilter) -> Mask:
-    """Return which of these times the filter admits."""
     mask = np.ones(len(times), np.bool_)
     if where.since_ms is not None:
         mask &= times >= where.since_ms

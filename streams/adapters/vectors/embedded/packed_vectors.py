@@ -275,7 +275,6 @@ class PackedVectors:
         return self._get([prefix + memory_id.encode() for memory_id in memory_ids])
 
     def has_more(self, space: VectorSpace, boundary: str, count: int) -> bool:
-        """True if a boundary has more rows than this."""
         prefix, rows = _row_prefix(space.collection, boundary.encode()), 0
         bounds = _within(prefix)
         keys: Iterator[Any] = iter(self._call(lambda: self._store.keys(from_key=prefix, read_opt=bounds)))

@@ -90,7 +90,6 @@ def decode_vectors(fingerprint: Fingerprint, memory: models.Record, passages: Se
 
 
 def passages_of(memory_ids: Sequence[str]) -> models.Filter:
-    """Return a filter that admits the passages of these memories."""
     return models.Filter(
         must=[models.FieldCondition(key=MEMORY, match=models.MatchAny(any=list(memory_ids)))],
         must_not=[models.HasIdCondition(has_id=list(memory_ids))],
