@@ -237,13 +237,11 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "clock": clock,
     "type_name": type_name,
 }
-"""The filters of templates."""
 
 
 TYPE_CHOICES = {"": "Turns and summaries", "items": "Facts of all kinds"} | {
     name: of.plural for name, of in TYPES.items()
 }
-"""Choices of the filter by type."""
 
 ROLES = ("user", "assistant", "system", "tool")
 

@@ -122,7 +122,6 @@ def _digests() -> Mapping[str, str]:
 
 
 MAX_PROJECTS = 200
-"""Projects in the picker."""
 
 PICKER_TIMEOUT_S = 3.0
 """Limit of the questions for the pickers: every page waits for them."""
@@ -189,7 +188,6 @@ GROUPS: tuple[tuple[str, tuple[Link, ...]], ...] = (
         ),
     ),
 )
-"""The navigation."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ KEPT = ("hidden", "submit", "password", "file")
 TICKED = ("checkbox", "radio")
 
 ERROR_ID = "refusal"
-"""The id of the element with the error message."""
 
 Attributes = dict[str, str | None]
 

@@ -1,15 +1,22 @@
-"""Records that a memory is related to: sources with evidence, extracted items, predecessors and successors."""
+"""Records that a memory is related to: sources with evidence, extracted items, predecessors and successors.
+
+Of an edited turn also its versions: their texts, as far as the log of turns still has them, with the changed words.
+"""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
+from markupsafe import Markup, escape
 from modestream_client.operations import SEARCH_MEMORIES
 
 from gateway.pages.formats import clock
 from gateway.pages.texts import Piece, excerpt, pieces_of
 from gateway.service.calls import Call, Refused
+from gateway.service.memories import MAX_FORMER_TEXTS
 from gateway.service.service import MemoryService
 
 Record = dict[str, Any]
@@ -21,7 +28,6 @@ MAX_ITEMS = 40
 """Extracted memories that one page shows: a turn has at most 144."""
 
 MAX_CHAIN = 10
-"""Successors that are followed."""
 
 MAX_CANDIDATES = 20
 """Superseded memories that are loaded to find those that this one replaced."""
@@ -36,7 +42,9 @@ SIMILAR = 10
 """Similar memories that a page shows."""
 
 RECORDS_AT_ONCE = 8
-"""Records that are loaded at the same time."""
+
+WORDS = re.compile(r"\s+|\S+\s*")
+"""A word with the white space after it: spaces by themselves would match everywhere."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,67 @@ async def get_all(
             return await _get_or_none(service, call, scope, memory_id)
 
     return await asyncio.gather(*(get(scope, memory_id) for scope, memory_id in scopes_and_ids))
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version. `text` is None where the log has it no longer; `shown` marks the changes since the one before."""
+
+    number: int
+    first_seen: str
+    is_current: bool
+    text: str | None
+    shown: Markup | None
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions, the latest first. `is_read` is False while the log can't be read: then only the current has a text."""
+
+    items: list[Version]
+    left_out: int
+    is_read: bool
+
+
+async def versions_of(service: MemoryService, call: Call, record: Record) -> Versions | None:
+    """Return the versions of a turn; None for a memory that has had one text only."""
+    listed = record["versions"][-MAX_FORMER_TEXTS:]
+    if len(listed) < 2:
+        return None
+    try:
+        texts, is_read = await service.memories.former_texts(call, record), True
+    except Refused:
+        # The rest of the page is worth showing without them.
+        texts, is_read = {}, False
+    items: list[Version] = []
+    before: str | None = None
+    for version in listed:
+        text = record["text"] if version["current"] else texts.get(version["text_hash"])
+        shown = None
+        if text is not None:
+            shown = escape(text) if before is None else changed_words(before, text)
+        items.append(Version(version["version"], version["first_seen"], version["current"], text, shown))
+        before = text
+    return Versions(items[::-1], listed[0]["version"] - 1, is_read)
+
+
+def changed_words(before: str, after: str) -> Markup:
+    """Return a text with the words that were deleted and inserted since another one.
+
+    >>> str(changed_words("we moved to Leeds", "we moved to Kent"))
+    'we moved to <del>Leeds</del><ins>Kent</ins>'
+    """
+    old, new = WORDS.findall(before), WORDS.findall(after)
+    shown = Markup("")
+    for change, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
+        if change == "equal":
+            shown += "".join(new[k:m])
+            continue
+        if i < j:
+            shown += Markup("<del>{}</del>").format("".join(old[i:j]))
+        if k < m:
+            shown += Markup("<ins>{}</ins>").format("".join(new[k:m]))
+    return shown
 
 
 async def _get_or_none(service: MemoryService, call: Call, scope: Mapping[str, str], memory_id: str) -> Record | None:

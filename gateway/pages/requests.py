@@ -87,7 +87,6 @@ class Flashes:
 
 
 PAGES = "/admin"
-"""The beginning of every page's path."""
 
 KEPT_PARAMETERS = ("user", "project", "mode")
 """Parameters that every link keeps."""

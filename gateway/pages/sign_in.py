@@ -23,10 +23,8 @@ from gateway.pages.requests import PAGES, read_form
 from gateway.service.calls import Caller, Refused
 
 SIGN_IN = f"{PAGES}/sign-in"
-"""The path of the form."""
 
 SESSION = timedelta(hours=12)
-"""Length of a session."""
 
 ALGORITHM = "HS256"
 
@@ -90,7 +88,6 @@ class SignIn:
         self._sessions = sessions
         self.is_needed = keys is not None
         self.key_file = None if keys is None else keys.path
-        """The file of keys, None without one."""
         self.is_open = isinstance(callers, OpenCallers)
         """True where every caller may do everything, without a key."""
 

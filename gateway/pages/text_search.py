@@ -56,7 +56,8 @@ async def newest_with_text(pages: Pages, view: View, operation: Operation[ListRe
             return {"items": items, "next": None, "total": len(items), "searched_to": until or iso(last)}
         if listed["next"] is not None or (len(items) >= fields["limit"] and since is not None):
             # The same instant again: several memories may have it.
-            oldest = datetime.fromisoformat(_moment_of(items[-1])) + timedelta(milliseconds=1)
+            moment = str(items[-1]["last"] if "turns" in items[-1] else items[-1]["occurred_at"])
+            oldest = datetime.fromisoformat(moment) + timedelta(milliseconds=1)
             return {"items": items, "next": None, "total": len(items), "searched_to": iso(oldest)}
         if since is None:
             return {"items": items, "next": None, "total": len(items)}
@@ -81,10 +82,6 @@ def joined(newer: list[Json], older: list[Json]) -> list[Json]:
             "modes": dict(Counter(same["modes"]) + Counter(item["modes"])),
         }
     return items
-
-
-def _moment_of(item: Json) -> str:
-    return str(item["last"] if "turns" in item else item["occurred_at"])
 
 
 def _key_of(conversation: Json) -> tuple[str, str]:

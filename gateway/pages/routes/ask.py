@@ -26,7 +26,6 @@ from gateway.service.calls import Json, Refused
 from schemas.scopes import ANY_VALUE
 
 SHOWN = ("hits", "modes", "context")
-"""The tabs."""
 
 TOP_K = 10
 BESIDE_TOP_K = 5
@@ -48,7 +47,6 @@ AS_A_CLIENT = "~client"
 """The choice "a client's default mode"; no mode has this name."""
 
 ANSWER_WAIT_S = 60.0
-"""Timeout of a model's answer."""
 
 CONTEXT_WAIT_S = 30.0
 """Timeout of a prompt: with many rules, on a busy machine, it takes the longest of all pages."""
@@ -118,7 +116,6 @@ TITLES = {
     "capsules": "Summaries",
     "frame": "Instructions and frame",
 }
-"""Titles of a context's sections."""
 
 
 class Entry(NamedTuple):

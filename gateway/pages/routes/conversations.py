@@ -28,7 +28,6 @@ FORGET_WAIT_S = 60.0
 """Timeout of forgetting: a conversation may have tens of thousands of turns."""
 
 TURNS_OF_PAGE = 100
-"""Turns of one page."""
 
 TURNS_BEFORE = 10
 """Turns that are shown before the one that an address names."""

@@ -15,7 +15,6 @@ from gateway.service.dead_letters import DeadLetter, LetterFilter, LetterPositio
 PAGE = "dead-letters"
 
 LETTERS_SHOWN = 50
-"""Letters of one page."""
 
 WHOLE_CHARS = 100_000
 """Characters of a value on its page: more than the longest turn."""

@@ -20,7 +20,6 @@ from gateway.service.calls import Json, Refused
 from schemas.state.files import uploaded_sha256
 
 FILES_OF_PAGE = 50
-"""Turns with files of one page of the list."""
 
 PARTS_OF_PAGE = 40
 """Parts of a text without pages that are shown at once: some 15 pages of print."""

@@ -33,11 +33,10 @@ from gateway.pages.formats import (
     speaker_of,
 )
 from gateway.pages.pages import Pages, see, worker_may_be_away
-from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to
+from gateway.pages.relations import SIMILAR, get_all, relations_of, similar_to, versions_of
 from gateway.pages.requests import LIMITS, PAGES, Form, View, is_filtered, list_fields, name_of, pager_of, read_form
 from gateway.pages.text_search import newest_with_text
 from gateway.pages.texts import marked_text
-from gateway.pages.versions import versions_of
 from gateway.service.access import may
 from gateway.service.calls import Call, Json, Refused
 from gateway.service.memories import Outcome, Selected
@@ -49,10 +48,8 @@ TYPED_FROM = 10
 """Memories from which their number has to be typed to forget them."""
 
 TITLE_CHARS = 60
-"""Characters of a page's title."""
 
 SHOWN_BEFORE_FORGETTING = 5
-"""Texts that the confirmation shows."""
 
 
 class Choice(NamedTuple):
@@ -230,7 +227,6 @@ LABELS: Mapping[str, Any] = {
     "mode_sources": MODE_SOURCES,
     "speaker_of": speaker_of,
 }
-"""Labels that the templates of a memory use."""
 
 
 def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:

@@ -18,7 +18,6 @@ DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "n
 """Decays with the time in which memories lose weight."""
 
 BY_TYPE = "by_type"
-"""The choice of a decay for each type of memories."""
 
 DECAYING_TYPES = tuple((name, of.plural) for name, of in TYPES.items() if name != "working")
 """Types with a decay: the latest turns are turns, too."""
@@ -30,7 +29,6 @@ PROMPTED_STEPS = (
 )
 
 CHOICES = {"decays": DECAYS, "by_type": BY_TYPE, "decaying_types": DECAYING_TYPES, "prompted_steps": PROMPTED_STEPS}
-"""The choices in the forms of modes."""
 
 LONG_WAIT_S = 60.0
 """Timeout of a deletion, a renaming or a search for suggestions."""

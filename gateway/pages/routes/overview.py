@@ -16,7 +16,6 @@ from gateway.service.access import may_read_project
 from gateway.service.calls import Call, Json
 
 USERS_SHOWN = 50
-"""Users of one page."""
 
 LATEST = 6
 """Conversations and memories of the home page."""

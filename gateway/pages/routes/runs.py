@@ -18,7 +18,6 @@ from gateway.service.calls import Json, Refused
 PAGE = "runs"
 
 RUNS_SHOWN = 100
-"""Runs of one page."""
 
 PARTS = {
     "accept": "Turn accepted",
@@ -29,7 +28,6 @@ PARTS = {
     "answer": "Answered",
     "consolidate": "Consolidated",
 }
-"""A description of a run."""
 
 PIPELINES = {"memorize": "memorize: turns", "retrieve": "retrieve: questions", "evolve": "evolve: consolidations"}
 
