@@ -69,7 +69,6 @@ def reject_broker(_: KafkaBroker) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """True for `localhost` and the addresses of the loopback interface."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

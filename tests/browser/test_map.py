@@ -95,7 +95,6 @@ def open_map(page: Page, **query: str) -> Locator:
 
 
 def drawn(canvas: Locator) -> int:
-    """Return the number of pixels that something was drawn in."""
     return int(canvas.evaluate(DRAWN))
 
 
@@ -109,7 +108,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def places_of(canvas: Locator, points: list[dict[str, Any]]) -> list[Place]:
-    """Return where points are while all are shown."""
     box = canvas.bounding_box()
     assert box is not None
     xs, ys = [point["x"] for point in points], [point["y"] for point in points]

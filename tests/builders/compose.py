@@ -13,7 +13,6 @@ VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
 def compose_services(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the services by name; profiles are those that `environment` names."""
     values = environment or {}
     text = VARIABLE.sub(lambda found: values.get(found[1], found[2]), (ROOT / "docker-compose.yml").read_text())
     profiles = set(values.get("COMPOSE_PROFILES", "").split(","))

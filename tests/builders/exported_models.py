@@ -13,7 +13,6 @@ from streams.adapters.exported_models import Precision
 
 
 def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> Path:
-    """Return the folder of the English model in a precision; export it if missing."""
     return _exported("all-MiniLM-L6-v2", precision, temporary)
 
 

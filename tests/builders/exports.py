@@ -26,7 +26,6 @@ def turns(export: Any, export_format: Any, zone: str | None = None) -> list[Json
 
 
 def said(export: Any, export_format: Any) -> list[tuple[str, str]]:
-    """Return role and text of each turn."""
     return [(turn["role"], turn["content"]) for turn in turns(export, export_format)]
 
 

@@ -21,5 +21,4 @@ def after(*events: Learned, start: Intention = NOTHING) -> Intention:
 
 
 def texts(intention: Intention, part: IntentionPart) -> list[str]:
-    """Return the texts of a list's open entries."""
     return [entry.text for entry in intention.open_entries(part)]

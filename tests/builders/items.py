@@ -48,7 +48,6 @@ def with_items(turn: Memory, *items: Memory) -> Memory:
 
 
 def spans(turns: Sequence[Memory]) -> tuple[Evidence, ...]:
-    """Return the whole text of each turn as evidence."""
     return tuple(
         Evidence(turn_id=turn.turn_id or "", start=0, end=len(turn.text), memory_id=turn.memory_id) for turn in turns
     )

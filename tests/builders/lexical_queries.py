@@ -3,7 +3,6 @@ from streams.flow.stores import LexicalStore
 
 
 def found(words: LexicalStore, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
-    """Return the ids of the memories with any term of the query."""
     ids = words.memory_columns(partition, boundary).id_of
     return {
         ids[number]

@@ -17,7 +17,6 @@ def kustomizations() -> dict[Path, Manifest]:
 
 
 def manifests() -> list[Manifest]:
-    """Return all objects of base and components."""
     files = [file for file in sorted(KUBERNETES.rglob("*.yaml")) if file.name != "kustomization.yaml"]
     return [manifest for file in files for manifest in yaml.safe_load_all(file.read_text())]
 
@@ -38,7 +37,6 @@ def container_of(workload: str) -> Manifest:
 
 
 def config() -> dict[str, str]:
-    """Return the settings that all pods share."""
     [generated] = kustomizations()[KUBERNETES / "base"]["configMapGenerator"]
     return dict(literal.split("=", 1) for literal in generated["literals"])
 
@@ -61,7 +59,6 @@ def pointed_at(manifest: Manifest, pointer: str) -> Any:
 
 
 def patches() -> Iterator[tuple[Manifest, str, list[Manifest]]]:
-    """Yield the target, its name, and the operations of every patch."""
     for kustomization in kustomizations().values():
         for patch in kustomization.get("patches", []):
             target = patch["target"]

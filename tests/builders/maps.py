@@ -14,7 +14,6 @@ from streams.flow.stores import PartitionStores
 def draw_map_over(
     stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex, clock: Clock, directory: Path
 ) -> DrawMap:
-    """Return `DrawMap` with maps that are kept in this directory."""
     points = MapMemories(stores.words)
     layouts = Layouts(points, index, LayoutFiles(directory), LayoutThreads(), clock)
     return DrawMap(stores.memories, stores.modes, spaces, index, points, layouts)

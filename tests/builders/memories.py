@@ -35,7 +35,6 @@ def made(text: str, number: int = 0, *, user: str = "ana", project: str = "defau
 
 
 def embedded_in(space: str, mode: str = "general", status: EmbeddingStatus = "ready") -> Embedding:
-    """Return the embedding state of a vector in a mode's space."""
     return Embedding(
         status=status, place=VectorLocation(mode=mode, space=space), content_hash="hash", embedded_at=START
     )

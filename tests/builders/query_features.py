@@ -80,5 +80,4 @@ def _postings(counts: Sequence[int]) -> Postings:
 
 
 def _pad(values: FloatArray | None, memories: MemoryColumns) -> FloatArray | None:
-    """Pad values to the length of the columns."""
     return None if values is None else np.pad(values, (0, len(memories.columns.live) - len(values)))

@@ -29,7 +29,6 @@ def listed_memory(memory_id: str = "m1", text: str = "We moved to Kent.", **fiel
 
 
 def memory_record(memory_id: str = "m1", text: str = "We moved to Kent.", **fields: Any) -> Record:
-    """Return a turn's record as `get_memory` shows it."""
     listed = listed_memory(memory_id, text)
     listed.pop("embedding_status")
     return {

@@ -120,8 +120,6 @@ async def _send_garbage(bootstrap: str) -> None:
 
 
 async def until_ready(client: MemoryClient) -> None:
-    """Wait until every memory is embedded."""
-
     async def ready() -> bool:
         whole = [await memories(client, user) for user in USERS]
         return all(layer["status"] == "ready" for some in whole for layer in some.values())

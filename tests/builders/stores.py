@@ -42,8 +42,6 @@ def fake_stores(
 
 
 def commits_over(words: SqliteLexicalIndex, meters: Meters | None = None) -> PartitionCommits:
-    """Return the commits of the databases of a lexical index, without changelogs."""
-
     async def refuse(*_row: object) -> NoReturn:
         raise NotImplementedError
 

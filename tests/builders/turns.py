@@ -26,7 +26,6 @@ def turn(content: str = "The deploy target is fly.io now.", **changes: Any) -> T
 
 
 def as_bytes(fields: Any) -> bytes:
-    """Return fields as a record's value; bytes are unchanged."""
     return fields if isinstance(fields, bytes) else json.dumps(fields).encode()
 
 

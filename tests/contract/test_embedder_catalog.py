@@ -47,7 +47,6 @@ class EmbeddersUnderTest:
         embedders.on_loaded = self._note
 
     async def ready(self, mode: Mode) -> Any:
-        """Return the embedder of a mode, once its model is loaded."""
         while True:
             self._change.clear()
             try:
@@ -56,7 +55,6 @@ class EmbeddersUnderTest:
                 await self._change.wait()
 
     async def until(self, name: str) -> None:
-        """Wait until a model is loaded."""
         while name not in self.loaded:
             self._change.clear()
             await self._change.wait()

@@ -61,7 +61,6 @@ def test_entities_match_case_insensitively(words: LexicalStore) -> None:
 
 
 def under(words: LexicalStore, name: str, boundary: str = "ana") -> set[str]:
-    """Return the ids of the memories in a category."""
     [postings] = words.category_postings(0, boundary, [name])
     return {words.memory_columns(0, boundary).id_of[number] for number in postings.numbers.tolist()}
 

@@ -61,7 +61,6 @@ def wide(number: int) -> Point:
 
 
 def parts_of(found: Nearest) -> dict[tuple[str, int], float]:
-    """Return the score of each passage by its memory and number."""
     if found.passages is None:
         return {}
     named = (found.table[row] for row in found.passages.rows.tolist())

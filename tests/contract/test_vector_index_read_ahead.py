@@ -183,7 +183,6 @@ def assert_same_passages(found: Nearest, expected: Nearest) -> None:
 
 
 def scores_of(found: Nearest, memory_id: str) -> list[float]:
-    """Return the scores of a memory's passages, best first."""
     if found.passages is None:
         return []
     columns = zip(found.passages.rows.tolist(), found.passages.scores.tolist(), strict=True)

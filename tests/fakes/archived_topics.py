@@ -104,7 +104,6 @@ class FakeArchivedTopics:
         return [record.value or b"" for record in self.topics[topic, partition]]
 
     def end(self, topic: str, partition: int) -> int:
-        """Return the offset of the next record."""
         return self._ends[topic, partition]
 
     def _die(self) -> None:

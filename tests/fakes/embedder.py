@@ -99,7 +99,6 @@ class FakeEmbedder:
         return Encoded(pooled, tokens, spans=spans)
 
     def change_file(self) -> None:
-        """Change the fingerprint, as another model file does."""
         self._fingerprint = self._fingerprint.model_copy(update={"file_sha256": "another file"})
 
     async def close(self) -> None:

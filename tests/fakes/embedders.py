@@ -62,11 +62,9 @@ class FakeEmbedders:
         self._asked: set[str] = set()
 
     def model(self, name: str) -> FakeModel:
-        """Return the fake model of an embedder, with its inputs and outage switch."""
         return self._models[self._entries[name].name]
 
     def fingerprint(self, name: str) -> Fingerprint:
-        """Return the fingerprint of an embedder's vectors, loaded or not."""
         entry, own = self._entries[name], self.model(name).fingerprint
         return (
             own
@@ -113,7 +111,6 @@ class FakeEmbedders:
             self._begin(entry.name)
 
     def standing(self, name: str) -> EmbedderStatus:
-        """Return the state of one embedder."""
         entry = self._entries.get(name)
         if entry is not None and entry.name not in self._asked and entry.name not in self._loaded:
             return EmbedderStatus(state="unloaded")
@@ -151,7 +148,6 @@ class FakeEmbedders:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return the state of each requested embedder."""
         return {name: self._standing(name) for name in sorted(self._asked)}
 
     async def close(self) -> None:

@@ -201,7 +201,6 @@ class ModelServer:
 
 
 def dropped(request: web.Request) -> web.Response:
-    """Close the connection without an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()

@@ -13,7 +13,6 @@ class FakePipelineLog:
         self._readers: list[PipelineHistory] = []
 
     async def write(self, revision: Revision) -> None:
-        """Append a revision; each reader gets it."""
         first, self.before_write = self.before_write, []
         for each in (*first, revision):
             value = each.model_dump_json(by_alias=True).encode()

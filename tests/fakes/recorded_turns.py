@@ -7,8 +7,6 @@ from schemas.messages.records import Record
 
 
 class FakeRecordedTurns:
-    """Implements `gateway.service.memories.RecordedTurns`."""
-
     def __init__(self, *records: Record) -> None:
         self.records = records
         self.is_away = False

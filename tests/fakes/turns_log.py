@@ -26,6 +26,5 @@ class FakeTurnsLog:
         return partition == HERE
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
-        """True if all delivered records up to `end` are applied."""
         self.asked += 1
         return self.is_assigned(partition) and end <= self.ends and self.given <= applied

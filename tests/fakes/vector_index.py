@@ -107,7 +107,6 @@ class FakeIndex:
         return best_memories((hit for point in admitted for hit in late_hits(point, question, pooled)), limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the content hashes of stored points."""
         points = self._points(space)
         return {
             memory_id: points[memory_id].content_hash for memory_id in validate_ids(memory_ids) if memory_id in points
@@ -123,7 +122,6 @@ class FakeIndex:
         }
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the pooled vectors of stored points, of length 1."""
         return {memory_id: vector.pooled for memory_id, vector in (await self.vectors(space, memory_ids)).items()}
 
     async def count(self, space: VectorSpace, partition: int) -> int:

@@ -47,7 +47,6 @@ QUIET = [
 
 @asynccontextmanager
 async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    """Yield an empty index of a kind and remove it afterwards."""
     if kind == "server":
         server = on_server()
         await require_server(server)

@@ -22,7 +22,6 @@ class FakeWire:
 
     @property
     def records(self) -> list[Json]:
-        """The records that were sent, in order."""
         return [record for _, record, _ in self.sent]
 
     async def request(self, topic: str, value: Json, **sending: Unpack[Sending]) -> tuple[Reply, Written]:

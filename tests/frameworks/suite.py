@@ -111,7 +111,6 @@ class AgentSuite(ABC):
         """Run an agent in a conversation; return the text of the model's first input."""
 
     def expected(self, run: Run) -> list[tuple[str | None, ...]]:
-        """Return the role, speaker and text of the turns of a run."""
         return [("user", "Ana", run.said), ("assistant", "helper", run.answer)]
 
     @pytest.fixture

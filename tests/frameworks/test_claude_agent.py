@@ -64,7 +64,6 @@ class Program(Transport):
         return answer["response"]
 
     async def call_server(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Call a method of the server of tools."""
         call = {"jsonrpc": "2.0", "id": len(self._answers), "method": method, "params": parameters}
         return await self.ask(subtype="mcp_message", server_name="memory", message=call)
 

@@ -61,13 +61,11 @@ class CategoriesHarness:
         return [self.worker.stored(memory) for memory in some]
 
     async def embed_memory(self, memory: Memory) -> Embedded:
-        """Embed a memory and report it to `Remember`."""
         [report] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
         self.worker.remember.embedded(report)
         return report
 
     async def command(self, what: str, scope: Scope | None = None, **arguments: Any) -> dict[str, Any]:
-        """Handle a command, apply its change and return its result."""
         command = Command(command=what, scope=scope or Scope(user_id="u1"), arguments=arguments)
         handler: CommandHandler = getattr(self.agent, what)
         result = await handler(command, 0)

@@ -60,7 +60,6 @@ class CommandsHarness:
     async def handle(
         self, command: str, project: str = "p1", offset: int | None = None, /, **arguments: Any
     ) -> CommandResult:
-        """Handle a command of u1, at the next offset by default."""
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
         message = Command(command=command, scope=scope, arguments=arguments)

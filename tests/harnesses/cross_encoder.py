@@ -12,7 +12,6 @@ class PackagedFolder(ExportedModel):
     folder: Path = Path()
 
     def weights_path(self) -> Path:
-        """Return the path of the weights, which may be missing."""
         return self.folder / self.weights
 
 

@@ -27,13 +27,11 @@ class Waiting:
 
 
 def pids(registry: EmbedderRegistry) -> list[int]:
-    """Return the ids of the processes that run models."""
     models = registry._models.values()
     return [model._process._child._process.pid for model in models if model._process]
 
 
 async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
-    """Return the embedder of a mode once its model is loaded."""
     waiting = Waiting(registry)
     try:
         found = registry.of(mode)

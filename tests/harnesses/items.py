@@ -81,7 +81,6 @@ class ItemsHarness:
         return {memory.text: memory for memory in memories if memory.origin == "extracted"}
 
     def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
-        """Return all stored memories and claims."""
         return {memory.memory_id: memory.model_dump_json() for memory in self.memories.all()}, dict(self.claims.stored)
 
     def events_of(self, kind: type[Any]) -> list[Any]:
@@ -89,7 +88,6 @@ class ItemsHarness:
 
 
 def sources(item: Memory) -> list[str]:
-    """Return the turn ids in an item's evidence."""
     return [span.turn_id for span in item.evidence]
 
 

@@ -45,7 +45,6 @@ class LanguageModelHarness:
         return self.made[-1]
 
     def number(self, name: str, **labels: str) -> float | None:
-        """Return the value of a metric of the profile."""
         return self.registry.get_sample_value(f"modestream_model_{name}", {"profile": "default"} | labels)
 
     async def _pause(self, seconds: float) -> None:

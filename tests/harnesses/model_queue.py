@@ -25,7 +25,6 @@ class ModelQueueHarness(WorkerHarness):
 
     @asynccontextmanager
     async def asking(self, per_second: float = 1e6) -> AsyncIterator[UnderstandingQueue]:
-        """Run the queue until the block ends."""
         asking = UnderstandingQueue(
             lambda _: self.understand,
             lambda: self.here,
@@ -50,7 +49,6 @@ class ModelQueueHarness(WorkerHarness):
             finish(self.remember.understood(event))
 
     def understood_texts(self) -> list[str]:
-        """Return the sorted texts that have an answer."""
         texts = {memory.memory_id: memory.text for memory in self.memories.all()}
         return sorted(texts[event.memory_id] for event in self.understood_events())
 

@@ -81,7 +81,6 @@ class RememberHarness:
         return memory
 
     def count_postings(self, term: str) -> int:
-        """Return how many memories contain a term."""
         [found] = self.words.postings(PARTITION, "u1", [term])
         return len(found.numbers)
 

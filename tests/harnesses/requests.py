@@ -63,7 +63,6 @@ class RequestHarness:
         await (await self.begin(received))
 
     async def begin(self, received: Record) -> Awaitable[object]:
-        """Begin a record; await the result to finish it."""
         return await self._requests.begin(received)
 
     @property

@@ -34,8 +34,6 @@ WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 
 @dataclass
 class FixedClock:
-    """A clock that always shows the same time."""
-
     time: datetime = START + timedelta(days=20)
 
     def now(self) -> datetime:
@@ -59,7 +57,6 @@ class InterruptedIndex(FakeIndex):
 
 
 def without_tokens(encoded: Encoded) -> Encoded:
-    """Return the pooled vectors alone."""
     cut = encoded.passages
     passages = None if cut is None else replace(cut, token_counts=np.zeros_like(cut.token_counts))
     return replace(encoded, tokens=encoded.tokens[:0], passages=passages)

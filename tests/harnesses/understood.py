@@ -43,7 +43,6 @@ class UnderstoodHarness:
         self.modes.put(PARTITION, "u1", ModeDeclarations(modes=modes, **fields))
 
     def say(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
-        """Remember or edit the turn."""
         event = finish(self.agent.turn(turn(text, turn_id="t", mode=mode), record(offset=offset))).event
         assert event is not None
         return event.memory
@@ -79,7 +78,6 @@ class UnderstoodHarness:
         return finish(self.agent.understood(event))
 
     def items(self, of: Memory) -> dict[str, Memory]:
-        """Return the turn's items by text."""
         found = [self.memories.get(PARTITION, item) for item in self.memory(of).items]
         return {each.text: each for each in found if each is not None}
 

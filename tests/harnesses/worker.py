@@ -165,25 +165,20 @@ class WorkerHarness:
         return found
 
     def applied(self, topic: str) -> int:
-        """Return the offset after the last applied record of a topic."""
         return self.ctx.commit.applied(HERE, topic)
 
     async def embed_memory(self, memory: Memory) -> Memory:
-        """Embed a memory and report it to `Remember`."""
         [report] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
         self.remember.embedded(report)
         return self.stored(memory)
 
     async def say_embedded(self, text: str, offset: int, **fields: Any) -> Memory:
-        """Remember a turn and embed it."""
         return await self.embed_memory(self.say(text, offset, **fields))
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
-        """Return the vector space of a mode and an embedder without prefixes."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
     def count_postings(self, term: str) -> int:
-        """Return how many memories contain a term."""
         return len(self.words.postings(HERE, "u1", [term])[0].numbers)
 
     def embedded_events(self) -> list[Embedded]:
@@ -194,7 +189,6 @@ class WorkerHarness:
         return [Understood.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.understood)]
 
     def remembered_memories(self) -> list[Memory]:
-        """Return the memories of the published `remembered` events."""
         sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
         return [Remembered.model_validate_json(value).memory for value in sent if b'"remembered.v1"' in value]
 

@@ -12,7 +12,6 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 @pytest.fixture
 async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A running pipeline without memories."""
     async with InMemoryPipeline(tmp_path).running() as running:
         yield running
 

@@ -45,7 +45,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run_suites(python: Path, service: Service, folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
-    """Run the suites of frameworks in their environment."""
     options = ("-c", os.devnull, "--rootdir", folder, "--confcutdir", folder / "tests/frameworks", "-W", "ignore")
     modes = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function", "-p", "no:cacheprovider")
     tests = [folder / "tests/frameworks" / f"test_{name.replace('-', '_')}.py" for name in names]

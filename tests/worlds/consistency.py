@@ -33,7 +33,6 @@ def assert_consistent(pipeline: InMemoryPipeline, partition: int, scratch: Path)
 
 
 def _vectors(pipeline: InMemoryPipeline) -> set[tuple[str, str, str]]:
-    """Return the id, collection and text of each vector."""
     collections = pipeline.index.collections.items()
     return {
         (memory_id, name, point.content_hash) for name, each in collections for memory_id, point in each.points.items()

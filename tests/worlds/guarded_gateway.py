@@ -68,7 +68,6 @@ class GuardedGateway:
     wire: RecordingWire
 
     async def ask(self, method: str, path: str, key: str | None = None, **how: Any) -> httpx.Response:
-        """Send a request with the key of this name, if any."""
         headers = {**how.pop("headers", {}), **headers_of(key)}
         return await self.http.request(method, path, headers=headers, **how)
 
@@ -85,7 +84,6 @@ class GuardedGateway:
 
 
 def headers_of(key: str | None) -> dict[str, str]:
-    """Return the headers with a key; none without one."""
     return {} if key is None else {"Authorization": f"Bearer ms_{key}"}
 
 

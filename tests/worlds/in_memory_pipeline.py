@@ -329,7 +329,6 @@ class InMemoryPipeline(PipelineRequests):
         return found
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
-        """Return the vector space of a mode and an embedder without prefixes."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
     def uncounted_partitions(self) -> set[int]:

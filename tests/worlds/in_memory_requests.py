@@ -48,7 +48,6 @@ class PipelineRequests:
         return await self.ask(self.names.retrieve, request)
 
     async def list_page(self, what: str = "memories", user: str = "u1", **fields: Any) -> Json:
-        """Send a list request over all projects."""
         request = {"schema": "list.v1", "scope": {"user_id": user, "project_id": "*"}, "what": what, **fields}
         return await self.ask(self.names.retrieve, request)
 

@@ -14,7 +14,6 @@ async def declare(pipeline: InMemoryPipeline, name: str, embedder: str = "tiny32
 
 
 async def remember_turn(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Json:
-    """Remember a turn, wait for its vector and return the result."""
     reply = await pipeline.ask(pipeline.names.turns, turn_message(text, text, **fields))
     assert reply["status"] == "ok", reply
     await pipeline.topics.settled()
@@ -22,13 +21,11 @@ async def remember_turn(pipeline: InMemoryPipeline, text: str, **fields: Any) ->
 
 
 async def chosen_mode(pipeline: InMemoryPipeline, text: str, **fields: Any) -> tuple[str, str]:
-    """Remember a turn and return its mode and mode source."""
     accepted = await remember_turn(pipeline, text, **fields)
     return accepted["mode"], accepted["mode_source"]
 
 
 async def count_vectors(pipeline: InMemoryPipeline) -> Counter[str]:
-    """Count the vectors of each non-empty collection."""
     found: Counter[str] = Counter()
     ids = [memory.memory_id for memory in pipeline.memories.all()]
     for name, fingerprint in (await pipeline.index.spaces()).items():

@@ -53,7 +53,6 @@ class OpenAiAddress:
 async def openai_address(
     service: MemoryService, *, has_provider: bool = True, outbox: Outbox | None = None, **how: Any
 ) -> AsyncIterator[OpenAiAddress]:
-    """Serve the address; `how` goes to `create_app`."""
     meters = Meters()
     outbox = outbox or Outbox(meters)
     async with FakeProvider() as fake:

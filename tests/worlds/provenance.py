@@ -159,7 +159,6 @@ def check_removed_texts(
 
 
 async def show_everything(pipeline: InMemoryPipeline, runner: ActionRunner) -> Json:
-    """Retrieve everything and list intentions and categories."""
     everywhere = {"scope": {"user_id": USER, "project_id": "*"}, "mode": "*", "top_k": 100}
     shown: Json = {"retrieved": [], "projects": []}
     for types in (None, ["semantic", "procedural", "state_object", "document"]):

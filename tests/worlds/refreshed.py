@@ -24,7 +24,6 @@ FORGET_USER = {**command_message("forget"), "arguments": {"user": True}}
 
 
 def sample_turns(turns: int = TURNS) -> list[Json]:
-    """Return the first turns of a sample conversation, as messages."""
     said = json.loads(SAMPLE.read_text())["conversation"]["session_1"][:turns]
     return [
         turn_message(turn["text"], turn["dia_id"], role="assistant" if turn["speaker"] == "Assistant" else "user")
@@ -116,7 +115,6 @@ async def state(pipeline: InMemoryPipeline) -> Json:
 
 
 async def refreshed(pipeline: InMemoryPipeline, **arguments: Any) -> tuple[Json, list[str]]:
-    """Run a refresh; return its result and the codes of its warnings."""
     reply = await pipeline.command("refresh", **arguments)
     assert reply["status"] == "ok", reply
     await settled(pipeline)

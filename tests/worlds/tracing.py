@@ -28,13 +28,11 @@ def recorded_spans() -> Iterator[InMemorySpanExporter]:
 
 
 def trace_id_of(span: ReadableSpan) -> str:
-    """Return a span's trace id as `traceparent` has it."""
     assert span.context is not None
     return trace.format_trace_id(span.context.trace_id)
 
 
 def span_id_of(span: ReadableSpan) -> str:
-    """Return a span's id as `traceparent` has it."""
     assert span.context is not None
     return trace.format_span_id(span.context.span_id)
 

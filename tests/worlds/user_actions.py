@@ -121,7 +121,6 @@ class ActionRunner:
             await self._publish_again(records[number % len(records)])
 
     async def move(self, number: int, name: int) -> None:
-        """Move a memory to another mode."""
         if (memory := self._pick_memory(number)) is not None:
             mode = (*NAMES, "general")[name]
             await self._command("set_memory_mode", memory.scope["project_id"], memory_id=memory.memory_id, mode=mode)

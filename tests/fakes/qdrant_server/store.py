@@ -64,7 +64,6 @@ class Store:
         self._paths[name] = path
 
     def delete(self, name: str) -> bool:
-        """Delete a collection; False if there is none."""
         if self.created.pop(name, None) is None:
             return False
         self._open.pop(name).close()

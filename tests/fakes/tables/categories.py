@@ -27,7 +27,6 @@ class FakeCategories:
         self.stored: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """Return the categories of a scope, including those of the deployment."""
         stored = self.stored.get((partition, tuple(sorted(scope.items()))), "{}")
         return merge_deployment_categories(Taxonomy.model_validate_json(stored), self.deployment)
 
@@ -51,7 +50,6 @@ class FakeCategories:
         self.put(partition, scope, declare_category(self.get(partition, scope), name, description))
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return awaitables of the writes since the last call."""
         written, self._unsafe = self._unsafe, 0
         return [self._safe() for _ in range(written)]
 

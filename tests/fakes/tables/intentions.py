@@ -21,7 +21,6 @@ class FakeIntentions:
         self.stored: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
-        """Return the intention of a scope, empty by default."""
         value = self.stored.get((partition, tuple(scope.items())))
         return Intention() if value is None else Intention.model_validate_json(value)
 

@@ -21,7 +21,6 @@ class FakeJsonTable(Generic[Value]):
         self._kept: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, key: object) -> Value:
-        """Return the stored value, or the default of the model."""
         value = self._kept.get((partition, _shown(key)))
         return self._model() if value is None else self._model.model_validate_json(value)
 

@@ -24,12 +24,10 @@ class FakeMemories:
         return None if value is None else Memory.model_validate_json(value)
 
     def excerpt(self, partition: int, memory_id: str) -> MemoryExcerpt | None:
-        """Return some fields of the record, or None."""
         memory = self.get(partition, memory_id)
         return None if memory is None else MemoryExcerpt.model_validate(memory.model_dump())
 
     def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Replace a record by a tombstone."""
         self.remove(partition, memory_id, place)
         self._forgotten.add((partition, memory_id))
 
@@ -49,7 +47,6 @@ class FakeMemories:
         yield from [value.encode() for value in self._kept.get(partition, {}).values()]
 
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
-        """Return the location that was given to `forget` or `remove`."""
         return self._removed.get((partition, memory_id))
 
     def put(self, partition: int, memory: Memory) -> None:

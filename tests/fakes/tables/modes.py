@@ -18,7 +18,6 @@ class FakeModes:
         self._kept: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, boundary: str) -> ModeDeclarations:
-        """Return the declarations of a boundary, by default only `general`."""
         self.reads += 1
         stored = self._kept.get((partition, boundary))
         return self.complete(ModeDeclarations() if stored is None else ModeDeclarations.model_validate_json(stored))

@@ -25,7 +25,6 @@ class DictStore(dict[bytes, bytes]):
         self[key] = value
 
     def delete(self, key: bytes) -> None:
-        """Delete a row, if there is one."""
         self.pop(key, None)
 
     def rows(self, _partition: int) -> "DictStore":

@@ -84,18 +84,15 @@ class LifecycleHarness(LifecycleUser):
         """Do nothing."""
 
     def take_index_down(self) -> None:
-        """Make every call of the vector index fail."""
         self.index.down()
 
     def bring_index_up(self) -> None:
-        """End the outage of the vector index."""
         self.index.up()
 
     def remove_model(self, embedder: str) -> None:
         self.embedders.missing(embedder)
 
     def load_model(self, embedder: str) -> None:
-        """Load a model."""
         self.embedders.load(embedder)
         self.is_reembedding_due = True
 
@@ -237,7 +234,6 @@ class LifecycleHarness(LifecycleUser):
             self.is_reembedding_due |= change.action == "stale"
 
     def _commit(self) -> None:
-        """Make rows and words durable."""
         self.words.commit(PARTITION)
         self._durable = [deepcopy(vars(table)) for table in self._tables]
 

@@ -25,7 +25,6 @@ class Topic:
         return self.next < len(self.events)
 
     def back(self, events: int) -> None:
-        """Move the reader back."""
         self.next = max(0, self.next - events)
 
 

@@ -27,7 +27,6 @@ class LifecycleUser:
     """A user that publishes to `topics` and reads its memories."""
 
     def __init__(self, topics: dict[str, Topic], memories: FakeMemories, clock: FakeClock) -> None:
-        """Take the topics, and the records of the memories."""
         self.topics = topics
         self.memories = memories
         self.clock = clock
@@ -47,7 +46,6 @@ class LifecycleUser:
         self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
 
     def set_mode(self, number: int, mode: str) -> None:
-        """Move the memory of a turn to a mode."""
         self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
 
     def set_visibility(self, number: int, searchable: bool, private: bool) -> None:
@@ -76,7 +74,6 @@ class LifecycleUser:
             self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
 
     def replay_all(self) -> None:
-        """Publish all turns again."""
         turns = self.topics["turns"].events
         turns += list(turns)
 

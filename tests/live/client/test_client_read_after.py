@@ -15,7 +15,6 @@ from tests.worlds.live.stand_in import SOON, StandIn, error, finds, partition_of
 
 
 async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int | None:
-    """Return the `read_after` of the next query."""
     await memory.retrieve("x", **how)
     seen: int | None = (await service.next("retrieve")).value["read_after"]
     return seen

@@ -53,6 +53,5 @@ def fail_fetches(consumer: AIOKafkaConsumer, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def read(consumer: AIOKafkaConsumer, count: int) -> list[bytes]:
-    """Read so many records."""
     async with asyncio.timeout(20):
         return [(await consumer.getone()).value for _ in range(count)]

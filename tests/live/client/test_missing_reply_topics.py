@@ -41,13 +41,11 @@ async def send(producer: AIOKafkaProducer, topic: str, message: dict[str, Any], 
 
 
 def given_up(worker: Worker) -> int:
-    """Return how many replies were given up."""
     found = re.search(r"^modestream_replies_given_up_total (\d+)", worker.metrics(), re.MULTILINE)
     return int(found.group(1)) if found else 0
 
 
 def no_reply(_deployment: Deployment, _number: int) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a request without a reply."""
     return ()
 
 
@@ -126,7 +124,6 @@ async def test_reply_waits_for_a_topic_that_is_created_meanwhile(shared_deployme
 
 
 async def correlation(deployment: Deployment, topic: str, partition: int = 0) -> bytes:
-    """Return the correlation id of the first reply in a partition."""
     async with AIOKafkaConsumer(
         topic, bootstrap_servers=deployment.bootstrap, auto_offset_reset="earliest"
     ) as consumer:

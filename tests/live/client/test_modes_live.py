@@ -24,8 +24,6 @@ PROJECTS = ("default", "p1")
 
 @dataclass
 class ModeUser:
-    """One user's client and turns."""
-
     client: MemoryClient
     user_id: str
 
@@ -77,7 +75,6 @@ class ModeUser:
         }
 
     async def found(self) -> Json:
-        """Return the strategy and texts that each mode finds."""
         asked = [("craft", "default"), ("journal", "default"), ("general", "default"), ("code", "p1")]
         return {f"{mode} {project}": await self.search_mode(mode, project) for mode, project in asked}
 

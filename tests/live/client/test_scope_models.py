@@ -20,7 +20,6 @@ SCOPE = deployed_scope(TenantAgentScope)
 
 
 def asking(deployment: Deployment, organization: str, agent: str) -> MemoryClient:
-    """Return a client of the user u1 of an organization, and one agent."""
     return MemoryClient(
         deployment.bootstrap,
         scope={"organization_id": organization, "user_id": "u1", "agent_id": agent},

@@ -52,7 +52,6 @@ async def send(http: httpx.AsyncClient, number: int, refusals: list[httpx.Respon
 
 
 async def stored(http: httpx.AsyncClient) -> dict[str, list[str]]:
-    """Return the ids of all turns, by text."""
     found: dict[str, list[str]] = {}
     for user in range(4):
         query: Json = {"limit": 200, "types": "episodic"}

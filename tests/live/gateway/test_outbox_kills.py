@@ -71,7 +71,6 @@ async def written(deployment: Deployment) -> list[str]:
 
 
 async def stored(url: str) -> list[str]:
-    """Return the texts of all memories that are turns."""
     async with HttpMemoryClient(url, user_id="ana") as memory:
         return [item.text async for item in memory.iter_memories(types=["episodic"])]
 

@@ -22,7 +22,6 @@ def test_the_lock_names_no_registry(typescript_client: Path) -> None:
 
 
 def programs(document: Path) -> list[str]:
-    """Return the JavaScript programs of a document."""
     return re.findall(r"```js\n(import .*?)```", document.read_text(), re.DOTALL)
 
 

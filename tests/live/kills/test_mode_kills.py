@@ -55,7 +55,6 @@ class Answers:
             self._changed.notify_all()
 
     async def reached(self, count: int) -> None:
-        """Wait until `count` replies have arrived."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.count >= count)
 

@@ -52,8 +52,6 @@ class ConversationTurn:
 
 @dataclass
 class Conversation:
-    """Published turns and their memories."""
-
     client: MemoryClient
     accepted: dict[ConversationTurn, Remembered] = field(default_factory=dict)
 
@@ -64,7 +62,6 @@ class Conversation:
                     await self.client.command("declare_mode", {"name": name, "embedder": embedder}, user_id=user_id)
 
     async def publish(self, numbers: Iterable[int]) -> None:
-        """Publish turns and wait until all are accepted."""
         gate = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._publish(ConversationTurn(number), gate) for number in numbers))
 

@@ -25,14 +25,12 @@ async def admin(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
-    """Produce values to partition 0 and wait for all acknowledgements."""
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", max_request_size=2**24) as producer:
         for value in values:
             await producer.send_and_wait(topic, value, partition=0)
 
 
 async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    """Return the first `count` values of partition 0."""
     limit = 2**24
     async with AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=limit) as consumer:
         partition = TopicPartition(topic, 0)

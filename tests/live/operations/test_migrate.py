@@ -60,7 +60,6 @@ async def shown(client: MemoryClient, user: str) -> dict[str, tuple[str, str]]:
 
 
 async def copied_turns(deployment: Deployment) -> int:
-    """Count the turns in a deployment's log."""
     async with open_reader(deployment.settings, log_places(deployment.settings)) as reader:
         return sum(end for (topic, _), end in (await reader.ends()).items() if topic == deployment.topics.turns)
 

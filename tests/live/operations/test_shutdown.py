@@ -58,7 +58,6 @@ async def assert_committed_is_finished(deployment: Deployment) -> None:
 
 
 async def written(deployment: Deployment, topic: str, below: Mapping[Place, int] | None = None) -> AsyncIterator[bytes]:
-    """Return the values of a topic, all or those below offsets."""
     async with AIOKafkaConsumer(bootstrap_servers=deployment.bootstrap, auto_offset_reset="earliest") as consumer:
         places = [TopicPartition(topic, partition) for partition in range(deployment.partitions)]
         consumer.assign(places)

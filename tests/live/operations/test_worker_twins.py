@@ -44,5 +44,4 @@ async def members(deployment: Deployment) -> Mapping[str, str]:
 
 
 def noted(worker: Worker) -> str:
-    """Return the member id that a worker has stored."""
     return str(json.loads((worker.data_dir / "run" / "worker-twin" / "member.json").read_text())["member"])

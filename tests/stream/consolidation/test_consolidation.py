@@ -101,7 +101,6 @@ async def test_finished_run_is_published_on_its_topic(pipeline: InMemoryPipeline
 
 
 def answering(text: str, confidence: float = 0.8) -> Any:
-    """Return a model's summary."""
     return lambda _prompt: {"text": text, "confidence": confidence}
 
 

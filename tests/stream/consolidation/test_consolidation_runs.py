@@ -56,7 +56,6 @@ async def remember_clusters(pipeline: InMemoryPipeline) -> None:
 
 
 def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
-    """Return the final state without the times of vectors."""
     return {memory.memory_id: memory.model_dump(exclude={"embedding"}) for memory in pipeline.memories.all()}
 
 

@@ -52,7 +52,6 @@ async def embedded_index_pipeline(directory: Path) -> AsyncIterator[InMemoryPipe
 
 
 async def remember_conversation(pipeline: InMemoryPipeline, user: str, talk: list[str]) -> None:
-    """Remember these turns of a user in order, in two conversations."""
     for number, text in enumerate(talk):
         moment = f"2026-03-{number % 20 + 1:02}T10:00:00Z"
         conversation = "c1" if number < len(talk) / 2 else "c2"

@@ -92,8 +92,6 @@ HIDDEN_AT_ONCE += [*[Action("say", (0, 0, 0, 0))] * 4, Action("filter", (0, 0))]
 
 
 class InspectedPipeline(InMemoryPipeline):
-    """A pipeline with an accessible lexical index."""
-
     words: SqliteLexicalIndex
 
     def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
@@ -102,7 +100,6 @@ class InspectedPipeline(InMemoryPipeline):
 
 
 async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) -> tuple[ActionRunner, list[str]]:
-    """Perform all actions on an empty system; return the runner and all violations."""
     runner, found = ActionRunner(pipeline), list[str]()
     async with pipeline.running():
         await runner.begin()

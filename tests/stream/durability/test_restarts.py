@@ -68,8 +68,6 @@ async def prepared(directory: Path, profiles: Profiles | None = None, *said: str
 
 
 async def finished(pipeline: InMemoryPipeline) -> None:
-    """Wait until all records are processed."""
-
     def done() -> bool:
         memories = list(pipeline.memories.all())
         settled = ("ready", "not_applicable")
@@ -123,7 +121,6 @@ async def state(pipeline: InMemoryPipeline) -> Json:
 
 
 def words_of(pipeline: InMemoryPipeline) -> Json:
-    """Return the contents of the lexical index on disk."""
     words = SqliteLexicalIndex(pipeline.directory / "partitions")
     words.open(HERE)
     columns = words.memory_columns(HERE, "u1")

@@ -18,7 +18,6 @@ TRIGGER: Json = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode":
 
 
 def id_of(kind: str, record: Record) -> str:
-    """Return the id that the writer of a request computes."""
     return f"{kind}-{record.partition}-{record.offset}"
 
 
@@ -28,7 +27,6 @@ async def state(pipeline: InMemoryPipeline, job_id: str, user: str = "u1") -> Js
 
 
 async def ended(pipeline: InMemoryPipeline, job_id: str) -> Json:
-    """Return the answer to `get_job` once the job has ended."""
     async with asyncio.timeout(LONGEST_WAIT_SECONDS):
         while (found := await state(pipeline, job_id)).get("state") == "running":
             await asyncio.sleep(0.01)

@@ -29,7 +29,6 @@ async def rebuilds_that_wait(pipeline: InMemoryPipeline, jobs: int = JOBS) -> li
 
 
 async def answer(pipeline: InMemoryPipeline, asked: Record) -> dict[str, Any]:
-    """Return the result of a job at its end."""
     async with asyncio.timeout(LONGEST_WAIT_SECONDS):
         while True:
             job_id = f"rebuild-{asked.partition}-{asked.offset}"

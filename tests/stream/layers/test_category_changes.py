@@ -31,13 +31,11 @@ async def run(pipeline: InMemoryPipeline, command: str, **arguments: Any) -> Jso
 
 
 async def refusal(pipeline: InMemoryPipeline, command: str, **arguments: Any) -> tuple[str, str]:
-    """Return the code and field of a rejection."""
     error = (await pipeline.command(command, **arguments))["error"]
     return error["code"], error["field"]
 
 
 async def filed(pipeline: InMemoryPipeline, **where: Any) -> dict[str, set[str]]:
-    """Return the texts of the items by category."""
     listed = await run(pipeline, "list_categories", include_items=True, **where)
     return {category["name"]: {item["text"] for item in category["items"]} for category in listed["categories"]}
 

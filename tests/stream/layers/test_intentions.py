@@ -36,7 +36,6 @@ async def remember_story(pipeline: InMemoryPipeline, *turn_ids: str) -> None:
 
 
 async def intention(pipeline: InMemoryPipeline, project: str = "default", user: str = "u1") -> dict[str, list[str]]:
-    """Return the open texts of each non-empty list."""
     result = (await pipeline.command("get_intention", user, project))["result"]
     return {part: [entry["text"] for entry in result[part]] for part in PARTS if result[part]}
 
@@ -48,7 +47,6 @@ async def forget(pipeline: InMemoryPipeline, **what: Any) -> None:
 
 
 def stored(pipeline: InMemoryPipeline) -> str:
-    """Return the stored intention of the story's scope."""
     here = partition_of(b"u1", pipeline.partitions)
     return pipeline.intentions.get(here, {"user_id": "u1", "project_id": "default"}).model_dump_json()
 

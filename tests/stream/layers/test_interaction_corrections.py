@@ -29,7 +29,6 @@ async def correct(pipeline: InMemoryPipeline, memory_id: str, mode: str, user: s
 
 
 def other_mode(pipeline: InMemoryPipeline, text: str) -> InteractionMode:
-    """Return an interaction mode that the turn does not have."""
     interaction = pipeline.memory(text).reading.interaction
     assert interaction is not None
     return "TASK" if interaction.mode != "TASK" else "LEARNING"
@@ -54,7 +53,6 @@ def two_usual_weeks(pipeline: InMemoryPipeline) -> None:
 
 
 async def context(pipeline: InMemoryPipeline) -> tuple[str, list[str]]:
-    """Return the interaction mode of a context, and the codes of its warnings."""
     reply = await pipeline.assemble(ASKED)
     return reply["result"]["interaction_mode"], [warning["code"] for warning in reply["warnings"]]
 

@@ -17,7 +17,6 @@ def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
 
 
 def learned(pipeline: InMemoryPipeline) -> list[Learned]:
-    """Return the `learned` events in order."""
     records = pipeline.topics.records(pipeline.names.learned)
     return [Learned.model_validate_json(record.value or b"") for record in records]
 

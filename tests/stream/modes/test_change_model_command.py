@@ -13,8 +13,6 @@ USERS = ("u1", "u2")
 
 
 def changing(pipeline: InMemoryPipeline, embedder: str | None, **options: Any) -> ChangeModel:
-    """Return the change of the mode `general`."""
-
     async def call(command: str, scope: dict[str, str], arguments: dict[str, Any]) -> Any:
         reply = await pipeline.command(command, scope["user_id"], **arguments)
         if reply["status"] == "error":

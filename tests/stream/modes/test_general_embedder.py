@@ -89,7 +89,6 @@ def back(declared: ModeDeclarations) -> ModeDeclarations:
 
 
 def digest(pipeline: InMemoryPipeline) -> str:
-    """Return the space of the other embedder."""
     return pipeline.space(GENERAL, "tiny48").fingerprint.digest
 
 

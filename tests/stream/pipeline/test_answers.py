@@ -29,7 +29,6 @@ async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
 
 
 def shown(pipeline: InMemoryPipeline) -> str:
-    """Return what the model was shown last."""
     return json.dumps([dict(message) for message in pipeline.language.chats[-1].messages])
 
 

@@ -19,7 +19,6 @@ async def texts(pipeline: InMemoryPipeline, **fields: Any) -> list[str]:
 
 
 async def error(pipeline: InMemoryPipeline, **fields: Any) -> tuple[str, str]:
-    """Return code and field of the error that a list costs."""
     failed = (await pipeline.list_page(**fields))["error"]
     return failed["code"], failed["field"]
 

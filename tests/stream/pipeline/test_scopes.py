@@ -27,7 +27,6 @@ class AgentScopePipeline(InMemoryPipeline):
         return await self.ask(self.names.turns, {**turn, "conversation_id": "c1", "role": "user", "content": text})
 
     async def command_as(self, agent: str, command: str, **arguments: Any) -> Json:
-        """Send a command about an agent's memories."""
         scope = {"user_id": "u1", "agent_id": agent}
         order = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
         reply = await self.ask(self.names.commands, order)

@@ -181,7 +181,6 @@ async def test_class_that_can_not_be_constructed_is_refused_before_it_counts(pip
 
 
 def with_config(topology: Topology, step_id: str, **changes: Any) -> Topology:
-    """Change a built-in step, as an editor of another worker."""
     pipeline = step_id.split(".", maxsplit=1)[0]
     steps = [step.model_copy(update=changes) if step.step_id == step_id else step for step in topology.of(pipeline)]
     return topology.with_steps(pipeline, steps)

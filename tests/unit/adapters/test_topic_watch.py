@@ -4,8 +4,6 @@ from streams.adapters.kafka.topic_maintenance import MISSING_TIMEOUT_S, MissingT
 
 
 class Watch:
-    """Missing topics and their clock."""
-
     def __init__(self, *topics: str) -> None:
         self.seconds = 0.0
         self.missing = MissingTopics(topics, lambda: self.seconds)

@@ -17,7 +17,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
-    """A worker without memories."""
     worker = ModelQueueHarness(tmp_path)
     yield worker
     worker.words.close()

@@ -44,7 +44,6 @@ class ReembeddingHarness(WorkerHarness):
         return [report.memory_id for report in reports], restored
 
     def points(self) -> set[tuple[str, str]]:
-        """Return content hash and id of each point."""
         found = self.index.collections.values()
         return {(point.content_hash, point.memory_id) for collection in found for point in collection.points.values()}
 

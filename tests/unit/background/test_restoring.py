@@ -51,7 +51,6 @@ class RestoringHarness(WorkerHarness):
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
 
     async def lost(self, *texts: str) -> list[Memory]:
-        """Remember texts and lose their vectors."""
         memories = [await self.say_embedded(text, offset) for offset, text in enumerate(texts)]
         self.index.collections.clear()
         self.slow.reached.clear()

@@ -33,7 +33,6 @@ Write = Callable[[AIOKafkaConnection], Any]
 
 
 def request(connection: AIOKafkaConnection) -> None:
-    """Send a request, and wait for no response."""
     write_if_open(AIOKafkaConnection.send)(connection, Encoded()).close()
 
 

@@ -42,7 +42,6 @@ class Gateway:
 
 
 async def failure(answer: httpx.Response) -> MemoryClientError:
-    """Return the error that a search raises."""
     async with Gateway(lambda _: answer).client() as memory:
         with pytest.raises(MemoryClientError) as raised:
             await memory.retrieve("x", scope={"team": "red"})

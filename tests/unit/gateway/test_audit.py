@@ -69,7 +69,6 @@ async def http(wire: FakeWire) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def audit_lines(caplog: pytest.LogCaptureFixture) -> list[Json]:
-    """Return the lines of the audit log, all of it."""
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == AUDIT]
 
 

@@ -29,7 +29,6 @@ class OneCaller:
 
 
 def value(meters: Meters, name: str, **labels: str) -> float | None:
-    """Return a sample by its name without the prefix."""
     return meters.registry.get_sample_value(f"modestream_gateway_{name}", labels)
 
 

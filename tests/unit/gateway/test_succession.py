@@ -43,7 +43,6 @@ class KnownRecord:
         await self.pause.wait()
 
     async def until_decided(self) -> None:
-        """Wait for the end of the pause."""
         await self.decided.wait()
 
     def replace(self, successor: Successor) -> None:

@@ -23,7 +23,6 @@ class Consumer:
 
 
 def message_of(**changes: Any) -> ConsumerMessage:
-    """Build a message as Faust does."""
     known: dict[str, Any] = {
         "topic": "memory.turns",
         "partition": 2,
@@ -39,7 +38,6 @@ def message_of(**changes: Any) -> ConsumerMessage:
 
 
 def event_of(consumer: Consumer, **changes: Any) -> HeldEvent:
-    """Build an event of a message for one agent."""
     message = message_of(**changes)
     message.incref()
     return HeldEvent(message, consumer)

@@ -198,7 +198,6 @@ async def test_process_without_the_file_is_left_alone(tmp_path: Path) -> None:
 
 
 async def lives(process: Process) -> bool:
-    """True if the process has not been killed."""
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), 0.3)
     return process.returncode is None

@@ -50,7 +50,6 @@ class Group:
         self.members[name] = app.assignor
 
     def rebalance(self) -> None:
-        """Have one of them assign the partitions, and tell the others."""
         cluster: Any = SimpleNamespace(partitions_for_topic=lambda _: set(range(4)))
         joined = {name: member.metadata(set(TOPICS)) for name, member in self.members.items()}
         leader = next(iter(self.members.values()))

@@ -30,7 +30,6 @@ class TurnSteps(WorkerHarness):
         self.vectors = self.embed_step()
 
     async def process(self, received: Record) -> str:
-        """Process a record and return `ok` or the error code."""
         self.publisher.sent, self.publisher.replies = [], []
         await self.turns.settle([await (await self.turns.begin(received))])
         assert self.progress.next_offset(HERE) == received.offset + 1

@@ -103,7 +103,6 @@ async def test_lexical_index_is_not_committed_during_a_change(worker: RememberSt
 
 
 def modes_on_disk(directory: Path) -> set[str]:
-    """Return the modes in the lexical index of a restarted worker."""
     words = SqliteLexicalIndex(directory)
     words.open(HERE)
     modes = set(words.counts(HERE, "u1"))

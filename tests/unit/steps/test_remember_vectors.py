@@ -24,7 +24,6 @@ class RecordedLookups:
 
 
 async def report_of(worker: RememberSteps, memory: Memory, **fields: Any) -> Embedded:
-    """Return the report of a memory's written vector."""
     [report] = await worker.embed.write([await worker.embed.encode(Remembered(memory=memory), HERE)])
     return report.model_copy(update=fields)
 

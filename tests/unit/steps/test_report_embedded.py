@@ -36,7 +36,6 @@ class RefusingRows:
 
 
 async def report_of(worker: RememberSteps, memory: Memory, **fields: Any) -> Report:
-    """Return the report of a memory's written vector."""
     [event] = await worker.embed.write([await worker.embed.encode(Remembered(memory=memory), HERE)])
     event = event.model_copy(update={"run": worker.ctx.worker_run_id})
     return Report(HERE, memory.boundary, event, ())._replace(**fields)
@@ -68,7 +67,6 @@ def published(worker: RememberSteps) -> list[Record]:
 
 
 def statuses(worker: RememberSteps, memories: list[Memory]) -> list[str]:
-    """Return the embedding status of each memory's record."""
     return [worker.stored(memory).embedding.status for memory in memories]
 
 

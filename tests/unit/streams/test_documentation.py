@@ -66,7 +66,6 @@ def anchors(page: Path) -> set[str]:
 
 
 def rows(page: Path, head: str) -> list[list[str]]:
-    """The cells of the table with this head, row by row."""
     [table] = re.findall(rf"^{re.escape(head)}\n\|[-| ]+\|\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE)
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
 
@@ -83,7 +82,6 @@ def defined_names(body: list[ast.stmt]) -> Iterator[str]:
 
 
 def is_defined(name: str) -> bool:
-    """True if a dotted name is a package, a module, or a name that a module defines."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         source = ROOT.joinpath(*parts[:length])

@@ -64,7 +64,6 @@ def is_valid(schema: str, value: Any) -> bool:
 
 
 def references(node: Any) -> Iterator[str]:
-    """Yield every `$ref` in a document."""
     for name, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         if name == "$ref":
             yield value
@@ -215,7 +214,6 @@ def test_described_headers_match_the_parser(headers: dict[str, str], *, is_taken
 
 
 def reads(record: Record) -> bool:
-    """True if the worker accepts the headers of a record."""
     try:
         with_reply_partition(parse_reply_address(record, "memory.replies"), record)
         deadline_ms(record)

@@ -31,7 +31,6 @@ class KnownMode:
 
     @property
     def today(self) -> "KnownMode | None":
-        """The mode of its memories now; None if they are forgotten."""
         if not self.is_deleted:
             return self
         return None if self.heir is None else self.heir.today
@@ -48,8 +47,6 @@ class ModeCommand:
 
 @dataclass
 class Declarations:
-    """The modes of one user, and the mode of each memory."""
-
     chance: Random
     default: KnownMode | None = None
     known: dict[str, KnownMode] = field(default_factory=lambda: {GENERAL: KnownMode(GENERAL, GENERAL)})
@@ -67,12 +64,10 @@ class Declarations:
         return mode and mode.today
 
     def shown(self) -> Json:
-        """Return the expected reply of `list_modes`."""
         modes = sorted((mode.name, mode.embedder) for mode in self.living)
         return {"modes": modes, "user_default": None if self.default is None else self.default.name}
 
     def declare(self) -> ModeCommand:
-        """Declare a mode, sometimes as the default."""
         mode, is_default = KnownMode(self._name(), self.chance.choice([*DIMS])), self.chance.random() < 0.5
 
         def holds() -> None:
@@ -92,7 +87,6 @@ class Declarations:
         return ModeCommand("rename_mode", {"name": mode.name, "new_name": name}, holds)
 
     def embed_anew(self) -> ModeCommand:
-        """Redeclare a mode with the other embedder."""
         mode = self._own()
         embedder = self.chance.choice([name for name in DIMS if name != mode.embedder])
 
@@ -105,12 +99,10 @@ class Declarations:
         return self._delete(self._own(), None)
 
     def delete_and_move(self) -> ModeCommand:
-        """Delete a mode and move its memories to another one."""
         mode = self._own()
         return self._delete(mode, self.chance.choice([each for each in self.living if each is not mode]))
 
     def correct(self) -> ModeCommand:
-        """Move a memory to another mode."""
         memory_id = self.chance.choice([kept_id for kept_id in self.kept if self.place(kept_id)])
         mode = self.chance.choice([mode for mode in self.living if mode is not self.place(memory_id)])
 

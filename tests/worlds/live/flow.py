@@ -53,11 +53,9 @@ class Flow:
     _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def publish(self, numbers: Iterable[int]) -> None:
-        """Publish turns until each is accepted."""
         await asyncio.gather(*(self._accepted(FlowTurn(number)) for number in numbers))
 
     async def until_accepted(self, count: int) -> None:
-        """Wait until `count` turns are accepted."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.accepted) >= count)
 

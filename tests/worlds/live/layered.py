@@ -72,7 +72,6 @@ async def consolidate(client: MemoryClient, user: str) -> Json:
 
 
 async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
-    """Return all records of a user by id: turns, items and superseding memories."""
     known: dict[str, Json] = {}
     loaded, pending = set[str](), set(turns)
     while pending:

@@ -162,7 +162,6 @@ class Deployment:
         return worker
 
     async def serving(self) -> Worker:
-        """Return the worker that runs; start one if none does."""
         running = next((worker for worker in self.workers if worker.is_running), None)
         return running or await self.ready()
 
@@ -176,7 +175,6 @@ class Deployment:
         await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions", within_s)
 
     async def until_restored(self) -> None:
-        """Wait until no worker restores vectors."""
         running = [worker for worker in self.workers if worker.is_running]
 
         async def restored() -> bool:
@@ -207,7 +205,6 @@ class Deployment:
 
 @contextmanager
 def deployed(bootstrap: str, directory: Path, models: Path, **more: str) -> Iterator[Deployment]:
-    """Yield a deployment and kill its workers afterwards."""
     deployment = Deployment(bootstrap, directory, models, more=more)
     try:
         yield deployment

@@ -64,7 +64,6 @@ def partition_of(key: str) -> int:
 
 
 def finds(*users: str) -> Json:
-    """Return a reply with one hit for each user."""
     hits: list[Json] = [
         {
             "memory_id": f"m-{user}",

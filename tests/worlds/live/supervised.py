@@ -59,7 +59,6 @@ class Up:
         return await asyncio.to_thread(self.process.wait)
 
     async def end(self, order: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and return the exit code."""
         self.process.send_signal(order)
         return await self.code()
 

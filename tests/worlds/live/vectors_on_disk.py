@@ -16,7 +16,6 @@ class StoredVector:
 
 
 async def vectors_on_disk(data_dir: Path, memory_ids: Iterable[str], partitions: int) -> tuple[set[StoredVector], int]:
-    """Return the stored vectors of these memories, and the number of all stored vectors."""
     indexes, known = PartitionedIndex(data_dir / "vectors"), list(memory_ids)
     stored, counted = set(), 0
     try:

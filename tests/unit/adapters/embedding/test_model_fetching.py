@@ -64,13 +64,11 @@ class Worker:
         self.fetched = folder / "models" / "fetched"
 
     async def failed(self) -> Status:
-        """Declare the model, and return its status once it has failed."""
         self.registry.prepare(SMALL)
         await until_state(self.registry, SMALL, "failed")
         return self.registry.status()[SMALL]
 
     def files(self) -> list[str]:
-        """Return the files of fetched models, also of those under way."""
         return sorted(path.name for path in self.fetched.rglob("*") if path.is_file() and path.suffix != ".lock")
 
 

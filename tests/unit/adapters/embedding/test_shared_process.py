@@ -94,7 +94,6 @@ def has_ended(pid: int, within_s: float = 10.0) -> bool:
 
 
 async def embedded(embedder: ProcessEmbedder, text: str) -> object:
-    """Retry until the text is embedded or refused."""
     while True:
         try:
             return await embedder.passage(text)

@@ -79,7 +79,6 @@ def reply(topic: str, value: bytes = b"{}") -> Outgoing:
 
 
 def given_up(meters: Meters) -> float:
-    """Return how many replies were given up."""
     return meters.registry.get_sample_value("modestream_replies_given_up_total") or 0.0
 
 

@@ -38,7 +38,6 @@ def objects_in(schema: Any) -> list[dict[str, Any]]:
 
 
 def keywords_in(schema: dict[str, Any]) -> set[str]:
-    """The keywords of a schema, not the names of its properties."""
     named = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
     parts = [*named, schema["items"]] if "items" in schema else named
     return set(schema).union(*(keywords_in(part) for part in parts))

@@ -44,7 +44,6 @@ def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
 
 
 def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
-    """The mode of every memory in the columns."""
     columns = reader.memory_columns(boundary)
     modes = [kind.mode for kind in columns.kinds]
     return {item: modes[columns.columns.kinds[number]] for item, number in columns.number_of.items()}

@@ -98,7 +98,6 @@ class QdrantStub:
 
 
 def described(created: dict[str, Any]) -> dict[str, Any]:
-    """The description of a collection in the server's format."""
     hnsw = {"m": 0, "payload_m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
     optimizer = {"deleted_threshold": 0.2, "vacuum_min_vector_number": 1000, "default_segment_number": 0}
     config = {

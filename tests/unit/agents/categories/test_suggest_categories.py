@@ -19,8 +19,6 @@ ODD = "alpha{0} beta{0} gamma{0} delta{0}"
 
 
 class SuggestHarness(CategoriesHarness):
-    """`SuggestCategories` over the same parts."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         stores = self.worker.stores.at(HERE)

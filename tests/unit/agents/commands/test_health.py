@@ -54,7 +54,6 @@ class HealthHarness:
         )
 
     def remember(self, *statuses: str, **fields: Any) -> None:
-        """Store memories with these embedding statuses."""
         first = fields.pop("number", 0)
         for number, status in enumerate(statuses, first):
             embedding = Embedding.model_validate({**embedded_in("s1").model_dump(), "status": status})

@@ -136,7 +136,6 @@ async def test_capsules_are_summaries_and_not_items(library: ContextHarness) -> 
 
 
 def with_a_summary(library: ContextHarness, summary: str, *sources: Memory) -> None:
-    """Declare a category with a summary of these memories."""
     categories = FakeCategories()
     rests_on = {source.memory_id: source.content_hash for source in sources}
     health = Category(

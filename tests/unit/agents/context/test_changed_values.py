@@ -25,7 +25,6 @@ def moved(library: ContextHarness, *, private: bool = False, **fields: Any) -> l
 
 
 async def marks(library: ContextHarness, **fields: Any) -> list[str | None]:
-    """Return the marks of the memories shown, oldest first."""
     return [memory.get("changed_at") for memory in memories(await library.assemble_context(**fields))]
 
 

@@ -289,7 +289,6 @@ def is_forgotten(harness: LifecycleHarness, turn: Memory, found: ExtractedItem) 
 
 
 def sources(item: Memory) -> set[str]:
-    """Return the turn ids in an item's evidence."""
     return {quotation.memory_id for quotation in item.evidence if quotation.memory_id is not None}
 
 
@@ -353,7 +352,6 @@ def test_restored_text_is_never_ready_with_the_vector_of_another(words: SqliteLe
 
 
 def check_ready(harness: LifecycleHarness) -> None:
-    """Check that every ready memory has the vector of its text."""
     points = harness.stored_points()
     for memory in harness.memories.all():
         if memory.embedding.status == "ready":

@@ -37,7 +37,6 @@ class IntendHarness:
         return Intend(at_partition(self.table, partition), at_partition(self.memories, partition), FakeClock())
 
     def learn(self, event: Learned) -> Learned:
-        """Store the memories of an event and handle it."""
         for memory in (event.memory, *event.items):
             if memory is not None:
                 self.memories.put(HERE, memory)
@@ -53,7 +52,6 @@ class IntendHarness:
         return (await handler(command, self.offset)).result
 
     def forget(self, **whole: bool) -> None:
-        """Handle a command that forgets a project or a user."""
         self.offset += 1
         scope = Scope(user_id="ana")
         self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), self.offset)

@@ -8,7 +8,6 @@ from tests.harnesses.remember import PARTITION, FullIndex, RememberHarness
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[RememberHarness]:
-    """`Remember` without memories."""
     words = FullIndex(tmp_path)
     words.open(PARTITION)
     yield RememberHarness(words)

@@ -45,7 +45,6 @@ class ForgetHarness:
         return memory
 
     def distil(self, text: str, number: int, *sources: str, **fields: Any) -> Memory:
-        """Store a summary that supersedes turns."""
         turns = [memory for memory in self.memories.all() if memory.text in sources]
         evidence = tuple(
             Evidence(turn_id=turn.turn_id or "", memory_id=turn.memory_id, start=0, end=2) for turn in turns

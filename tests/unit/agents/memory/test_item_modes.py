@@ -46,7 +46,6 @@ def change(harness: UnderstoodHarness, action: Any, **fields: Any) -> None:
 
 
 def modes(harness: UnderstoodHarness, said: Memory) -> dict[str, str]:
-    """The modes of the turn's items by text."""
     return {text: item.mode for text, item in harness.items(said).items()}
 
 

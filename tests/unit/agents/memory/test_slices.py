@@ -27,7 +27,6 @@ def interrupted(harness: ItemsHarness, text: str, number: int, slices: int) -> N
 
 
 def remembered(harness: ItemsHarness, text: str, number: int) -> Memory:
-    """Remember a turn, or the same record again."""
     accepted = finish(harness.agent.turn(turn(text, turn_id=f"t{number}"), record(offset=number)))
     harness.events = accepted.events
     return harness.get(accepted.result.memory_id)

@@ -22,8 +22,6 @@ SAME = ("I like it.", "I do like it.")
 
 
 class SupersedeHarness:
-    """Three turns and a summary of them."""
-
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
         self.stores = stores = fake_stores(words, self.memories).at(HERE)

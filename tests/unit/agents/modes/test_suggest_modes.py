@@ -20,8 +20,6 @@ MIXED = ["kites", "taxes", "dentist", "violin", "harbour", "passport", "gloves",
 
 
 class SuggestHarness(RetrievalHarness):
-    """`SuggestModes` over stored memories."""
-
     def __init__(self, words: SqliteLexicalIndex) -> None:
         super().__init__(words)
         self.suggest = SuggestModes(self.stores.memories, self.stores.words, self.vectors, self.spaces)

@@ -58,7 +58,6 @@ async def remember(library: RetrievalHarness, *texts: str) -> list[Memory]:
 
 
 async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
-    """Return the vector scores of the nearest memory."""
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")

@@ -30,7 +30,6 @@ async def first(library: RetrievalHarness, query: str = COMPOST, **fields: Any) 
 
 
 def shown(hit: Hit) -> list[str]:
-    """Return the texts of a hit's passages."""
     return [hit.text[passage.start : passage.end] for passage in hit.passages]
 
 

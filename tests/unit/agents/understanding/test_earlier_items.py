@@ -48,7 +48,6 @@ class ComparingHarness(ItemsHarness):
         )
 
     def near(self, turn: Memory) -> list[str]:
-        """Return the texts of the earlier items near a turn."""
         earlier = EarlierItems(self.stores.words, self.stores.memories, self.stores.modes)
         return [item.text for item in earlier.near(turn)]
 
@@ -61,7 +60,6 @@ class ComparingHarness(ItemsHarness):
         return event
 
     def shown(self) -> list[dict[str, str]]:
-        """Return the earlier items in the last prompt."""
         text = self.server.questions[-1].messages[-1]
         shown: list[dict[str, str]] = json.loads(text.partition(" earlier\n")[2].partition("\n>>>")[0])
         return shown

@@ -30,8 +30,6 @@ UNSTABLE = replace(assume_stable(), reasons=("drift",))
 
 
 class ReaderHarness:
-    """`InteractionReader` with its embedder and classifier."""
-
     def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
         self.embedders, self.classifier = FakeEmbedders(), FixedClassifier(mode, share)
         self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier, SHIPPED)

@@ -38,8 +38,6 @@ OWN = Mode(name="own", embedder="tiny32", embedding_dim=32, project="p1")
 
 
 class UnderstandHarness:
-    """`Understand` with memories of one user."""
-
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.words, self.clock = FakeMemories(), FakeModes(), words, FakeClock()
         self.embedders, self.classifier, self.model = FakeEmbedders(), FixedClassifier("TASK", 0.9), FakeLanguageModel()
@@ -63,7 +61,6 @@ class UnderstandHarness:
         return memory
 
     async def answer(self, memory: Memory, **fields: Any) -> Understood:
-        """Return the event for a model's answer."""
         self.model.answers = lambda _: fields
         return await self.agent.by_model(memory)
 

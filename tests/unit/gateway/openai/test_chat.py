@@ -131,7 +131,6 @@ def test_another_beginning_has_another_name(beginning: list[Any]) -> None:
 
 
 def ids_of(*messages: Any) -> list[str]:
-    """Return the ids of the question's turn and of the answer's."""
     question = chat_of(*messages).question
     return [question.turn_id("c", role) for role in ("user", "assistant")]
 

@@ -95,7 +95,6 @@ LONG = {
 
 
 def shown(page: str, begin: str, end: str) -> str:
-    """Return the part of a page between two strings."""
     return page.partition(begin)[2].partition(end)[0]
 
 

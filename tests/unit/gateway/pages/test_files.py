@@ -14,7 +14,6 @@ SHA256 = "a" * 64
 
 
 def listed_file(**fields: Any) -> dict[str, Any]:
-    """Return a file as `list_files` shows it."""
     return {
         "memory_id": "m1",
         "conversation_id": "c1",

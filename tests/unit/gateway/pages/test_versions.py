@@ -4,7 +4,7 @@ import json
 import re
 from html import unescape
 
-from gateway.pages.versions import changed_words
+from gateway.pages.relations import changed_words
 from gateway.service.service import MemoryService
 from schemas.messages.records import Record
 from schemas.state.memories import hash_texts

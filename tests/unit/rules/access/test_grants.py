@@ -28,7 +28,6 @@ POLICY = Policy.model_validate(
 
 
 def narrowed_projects(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | str | None:
-    """The projects of the narrowed selector, or the error code."""
     try:
         narrowed = narrow_selector(
             POLICY, principal, Selector.model_validate({"user_id": user, "project_id": projects})
@@ -113,7 +112,6 @@ OF_AGENTS = policy_of(AGENTS).model_validate(
 
 
 def narrowed_to(principal: str, **selected: Any) -> dict[str, Any] | str:
-    """The further fields of the narrowed selector, or the error code."""
     selector = selector_of(AGENTS).model_validate({"user_id": "ana", "channel": "*", **selected})
     try:
         narrowed = narrow_selector(OF_AGENTS, principal, selector)

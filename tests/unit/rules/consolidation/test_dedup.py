@@ -13,7 +13,6 @@ def item(text: str, number: int = 0, claim: str | None = None) -> Memory:
 
 
 def merges(*items: Memory) -> list[tuple[str, str]]:
-    """Pairs of duplicate and original texts."""
     text_of = {item.memory_id: item.text for item in items}
     pairs = find_duplicates(dedup_entry_of(item) for item in items)
     return [(text_of[newer.memory_id], text_of[older.memory_id]) for newer, older in pairs]

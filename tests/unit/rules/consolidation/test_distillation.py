@@ -231,7 +231,6 @@ COURTESIES = {
 
 
 def cluster_sizes(texts: list[str]) -> list[int]:
-    """The cluster sizes of turns with nearly equal vectors."""
     return [
         len(cluster.sources)
         for cluster in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))

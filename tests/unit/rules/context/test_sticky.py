@@ -34,7 +34,6 @@ def visible_set(memories: Sequence[Memory], conversation: str | None = "c1", pro
 
 
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
-    """Return priorities and texts of sticky memories, in order."""
     found = sticky_memories(visible_set(memories, **where), invariants_of(SHIPPED.sticky))
     return [(invariant.priority, memories[number].text) for invariant, number in found]
 

@@ -72,7 +72,6 @@ def test_braces_in_a_text_are_literal(text: str) -> None:
 
 
 def item_of(name: str, *claims_by_minute: tuple[int, str | None]) -> Memory:
-    """Return an item with a support per minute and claim."""
     turns = [(made(name, number), claim) for number, claim in claims_by_minute]
     supports = tuple(
         Support(

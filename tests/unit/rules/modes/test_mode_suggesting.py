@@ -143,7 +143,6 @@ def test_suggested_name_is_free_and_valid(terms: Sequence[str], taken: list[str]
 
 
 def segment_texts(*memories: Memory, limit: int = 100) -> list[list[str]]:
-    """The texts of the segments of one user's memories."""
     traits: dict[Trait, int] = {}
     rows = []
     for number, each in enumerate(memories):

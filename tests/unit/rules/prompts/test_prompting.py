@@ -40,7 +40,6 @@ def prompt_of(text: str = "We deploy to fly.io now.", **changed: Any) -> Prompt:
 
 
 def prompts_in(modes: list[Mode], **changed: Any) -> dict[str, list[str]]:
-    """What modes add to a prompt, by their names."""
     listed = json.loads(fenced(prompt_of(modes=modes, **changed))["modes"])
     texts = {
         mode["name"]: [text for name, text in mode.items() if name in ("understand", "categorize")] for mode in listed

@@ -192,7 +192,6 @@ HEAD = {"intercept": -3, "weights": {"words": 1.0}}
 
 
 def same_for_all(model: dict[str, Any]) -> str:
-    """Return a weights file with this model for every variant."""
     return json.dumps(dict.fromkeys(MODEL_VARIANTS, model))
 
 
