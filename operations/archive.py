@@ -171,7 +171,6 @@ SEGMENT_BYTES = 32 * 1024 * 1024
 """Bytes of one file before compression, exceeded by one record at most."""
 
 READ_RECORDS = 1000
-"""Records of one read."""
 
 
 class BackupWriter:

@@ -66,18 +66,10 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add_principal(parser)
 
 
-def _compare(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    return compare(CompareOptions(options.user, options.fork, options.questions, options.principal), settings)
-
-
 def _add_promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", required=True, help="the user")
     parser.add_argument("--from", dest="fork", required=True, metavar="USER", help="its fork")
     add_principal(parser)
-
-
-def _promote(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    return promote(options.user, options.fork, options.principal, settings)
 
 
 def _add_drop(parser: argparse.ArgumentParser) -> None:
@@ -85,17 +77,19 @@ def _add_drop(parser: argparse.ArgumentParser) -> None:
     add_principal(parser)
 
 
-def _drop(options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    return drop(options.user, options.principal, settings)
-
-
 BRANCH_COMMANDS: Mapping[str, BranchCommand] = {
     "fork": BranchCommand(_add_fork, _fork),
-    "compare": BranchCommand(_add_compare, _compare),
-    "promote": BranchCommand(_add_promote, _promote),
-    "drop": BranchCommand(_add_drop, _drop),
+    "compare": BranchCommand(
+        _add_compare,
+        lambda options, settings: compare(
+            CompareOptions(options.user, options.fork, options.questions, options.principal), settings
+        ),
+    ),
+    "promote": BranchCommand(
+        _add_promote, lambda options, settings: promote(options.user, options.fork, options.principal, settings)
+    ),
+    "drop": BranchCommand(_add_drop, lambda options, settings: drop(options.user, options.principal, settings)),
 }
-"""The commands by name."""
 
 
 def _moment(text: str) -> datetime:

@@ -22,7 +22,6 @@ from schemas.scopes import Scope
 from streams.settings import Settings
 
 PAGE = 500
-"""Items of one page."""
 
 ITEM_TYPES = ("semantic", "procedural", "document", "state_object")
 """Types of items: listed where `types` leaves out `episodic`."""
@@ -113,7 +112,6 @@ def logged_turns(memories: Iterable[Json]) -> list[LoggedTurn]:
 
 
 USERS_AT_ONCE = 4
-"""Users compared at the same time."""
 
 COMPARED = ("text", "type", "occurred_at", "mode", "version")
 """Fields of a memory that must be equal."""
@@ -127,7 +125,6 @@ LOOKS = 5
 LOOK_INTERVAL_S = 1.0
 
 MAX_NAMED = 20
-"""Maximum differences printed."""
 
 
 @dataclass(slots=True)

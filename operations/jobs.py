@@ -168,7 +168,6 @@ async def run_jobs(options: JobOptions, settings: Settings) -> int:
 
 
 COUNTED = ("eligible", "ready", "pending", "stale", "failed")
-"""The counts of a mode."""
 
 MAX_NAMED_USERS = 20
 """Users printed by name, those with the most unready vectors."""

@@ -22,7 +22,6 @@ ERASED_WITHIN = timedelta(minutes=1)
 """How long a receipt may say `hidden` where logs are not erased by a time."""
 
 MAX_NAMED = 20
-"""Receipts of a kind that are named."""
 
 
 class Receipts:

@@ -36,13 +36,11 @@ MAX_QUESTIONS = 50
 """Turns of the fork that are asked as questions where no file has any."""
 
 MAX_QUESTION_CHARS = 500
-"""Characters of such a question."""
 
 CONFIDENCE_95 = 1.96
 """Standard errors of the 95 % interval of a mean."""
 
 MAX_NAMED_CHARS = 60
-"""Characters of a text in the output."""
 
 
 class Question(BaseModel, extra="ignore"):

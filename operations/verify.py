@@ -184,7 +184,6 @@ class Findings:
 
 
 JOB_TIMEOUT_S = 3600.0
-"""Time limit of one user's job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,6 @@ from streams.adapters.durable_files import write_durably
 from streams.wire.partitioning import partition_of
 
 READ_AHEAD = 500
-"""Records of one read of a log."""
 
 
 @dataclass(slots=True)
@@ -160,7 +159,6 @@ BATCH_SIZE = 500
 """Records of one partition between two saved positions."""
 
 BOUNDARIES_AT_ONCE = 32
-"""Boundaries copied at the same time."""
 
 TURNS_AT_ONCE = 100
 """Turns of one boundary handed to the producer before the first is acknowledged."""

@@ -39,7 +39,6 @@ LOGS: tuple[Log, ...] = ("turns", "commands", "consolidate")
 """The topics by name without prefix, in the order in which records of the same time are copied."""
 
 LogPartition = tuple[Log, int]
-"""A log and a partition."""
 
 Positions = Mapping[LogPartition, int]
 """The next offset to read, or the end, by place."""

@@ -24,13 +24,11 @@ from streams.settings import Settings
 from streams.topics import group_id, kept_hours, topic_configs, topics_with_prefix
 
 OPEN_TIMEOUT_S = 30.0
-"""Timeout of connecting."""
 
 REPLY_TIMEOUT_S = 10.0
 """After this time without a reply, check in the worker's committed offsets whether a record has taken effect."""
 
 RETRY_S = 1.0
-"""Pause before a retry."""
 
 REVISION_TIMEOUT_S = 60.0
 """Timeout for a revision of the pipelines: a worker reads it within a second."""
