@@ -13,7 +13,6 @@ MAX_AGE_S = 2.0
 """Seconds for which an answer counts: `/ready` needs no key, so asking it often must cost the worker nothing."""
 
 TIMEOUT_S = 3.0
-"""Limit of one question to the worker."""
 
 PROBE = "list_modes"
 """A command that reads: its records are removed like those of questions."""

@@ -195,7 +195,6 @@ def without_policy(settings: GatewaySettings) -> list[str]:
 
 
 NO_POLICY = "MODESTREAM_AUTHORIZATION is not set: {} are administrators: they may read, change and forget all users"
-"""Warning at every start."""
 
 
 def identification_of(settings: GatewaySettings) -> Identification:

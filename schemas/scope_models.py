@@ -117,7 +117,6 @@ def _choices(field: FieldInfo) -> tuple[str, ...]:
 
 
 RESERVED_NAMES = ("boundary", "fields")
-"""Names of attributes of scopes and selectors."""
 
 REQUIRED: Any = ...
 """Pydantic's default of a required field."""

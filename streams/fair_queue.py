@@ -148,7 +148,7 @@ class FairTurns:
         self._serve()
 
     def _serve(self) -> None:
-        while (key := next(filter(self._may_have_another, self._waiting), None)) is not None:
+        while (key := next((key for key in self._waiting if self._turns[key] < self._free), None)) is not None:
             allowed = self._waiting[key].popleft()
             self._waiting.move_to_end(key)
             if not self._waiting[key]:
@@ -157,6 +157,3 @@ class FairTurns:
                 self._free -= 1
                 self._turns[key] += 1
                 allowed.set_result(None)
-
-    def _may_have_another(self, key: str) -> bool:
-        return self._turns[key] < self._free

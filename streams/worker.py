@@ -168,7 +168,9 @@ class WorkerParts:
         self.counts = SqliteBoundaryCounts(settings.data_dir / "partitions")
         self.boundaries = PublishBoundaries(self.counts, KafkaBoundaryLog(settings), self.ctx)
         self.file_reader = open_file_reader(settings, self.models.language)
-        self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
+        self.monitoring = MonitoringServer(
+            self.meters, lambda: self.stall_detector.alive(recovering=self.status.recovering()), self.status
+        )
         self.stall_detector = StallDetector(
             self.meters.work_done, self._lag_of_steps, self.status.positions, self.meters.is_away
         )
@@ -270,9 +272,6 @@ class WorkerParts:
 
     def _topic_settings(self) -> TopicSettings:
         return TopicSettings(self.topics, self.app.tables.changelog_topics, self.settings, self.retention)
-
-    def _alive(self) -> bool:
-        return self.stall_detector.alive(recovering=self.status.recovering())
 
     def _on_prepared(self, partitions: Collection[int]) -> None:
         """Start what works beside the events, and have it look at what has arrived."""

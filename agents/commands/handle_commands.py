@@ -46,7 +46,6 @@ from schemas.state.memories import Memory, derive_memory_id
 from schemas.state.modes import Mode, ModeDeclarations
 
 HealthCheck = Callable[[Command], Awaitable[ResultBody]]
-"""Reports the health of a boundary and of the deployment."""
 
 
 STILL_SERVES = (

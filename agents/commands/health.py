@@ -23,7 +23,6 @@ from schemas.state.memories import all_item_index_names, index_names, turn_index
 from schemas.state.modes import MAX_USAGE_WEEKS, Mode, UsageHistory
 
 StatusSource = Callable[[], Mapping[str, Any]]
-"""Reports the state of a part of the deployment."""
 
 MAX_LAST_JOBS = 5
 """Jobs and consolidations that are shown after their end, the last ones."""

@@ -58,7 +58,6 @@ MAX_SHOWN_TURNS = 40
 """Turns in the prompt: those nearest to all of the cluster. The memory's evidence names every turn."""
 
 MAX_SHOWN_CHARS = 600
-"""Characters of each turn in the prompt."""
 
 
 class ClusterSummaryAnswer(BaseModel):

@@ -169,7 +169,7 @@ class RevisedRules:
         indexed = self.words.memory_columns(item_index_name(where.boundary))
         mask = indexed.superseded(where) & ((indexed.columns.labels & CURRENT_STATE_LABELS.value) != 0)
         for item in filter(is_contradicted, self._latest(mask, where, MAX_OUTDATED_ITEMS)):
-            for memory_id in _source_ids(item):
+            for memory_id in {quote.memory_id for quote in item.evidence if quote.memory_id}:
                 items_by_turn[memory_id].append(item)
         chars = 0
         for memory_id, items in items_by_turn.items():
@@ -270,7 +270,3 @@ def _latest_turns(
 
 def _label_at(visible: VisibleSet, number: int) -> SentenceLabel:
     return SentenceLabel(int(visible.columns.labels[number]))
-
-
-def _source_ids(item: Memory) -> set[str]:
-    return {quote.memory_id for quote in item.evidence if quote.memory_id}

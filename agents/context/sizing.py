@@ -14,7 +14,6 @@ from agents.rules.context.packing import SizedEntry
 from schemas.state.memories import Memory
 
 SLICE_S = 0.004
-"""Seconds of work between two pauses."""
 
 YIELDING_S = 0.1
 """Seconds of work that only let other events run, as nearly all contexts take less. A longer one leaves half of the

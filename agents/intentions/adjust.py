@@ -154,7 +154,6 @@ MAX_SHOWN_TURNS, MAX_SHOWN_ENTRIES = 40, 40
 """Turns and entries in the prompt, the latest of both."""
 
 MAX_DIFF_CHARS = 160
-"""Characters of a text in a difference."""
 
 
 class ResolvedEntry(BaseModel, frozen=True, extra="ignore"):

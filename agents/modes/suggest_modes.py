@@ -106,7 +106,6 @@ MAX_EXAMPLES = 3
 """Turns shown for a group."""
 
 MAX_EXAMPLE_CHARS = 200
-"""Characters of an example."""
 
 SEGMENT_BATCH_SIZE = 20
 """Segments read between two pauses for the event loop: about 10 ms."""

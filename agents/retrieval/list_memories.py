@@ -187,7 +187,8 @@ class List:
                 for part, start, end in zip(selected, starts, ends, strict=True)
             ]
             facets = count_facets(listed, [part.shown_as for part in asked.parts])
-        items, last = await read_page(order, after, request.limit, _MemoryReader(self._matching(asked), asked), slices)
+        matching = filtered_reader(self.memories.get, self.words.memory_columns, where_of(request))
+        items, last = await read_page(order, after, request.limit, _MemoryReader(matching, asked), slices)
         return ListResult(
             items=items,
             next=_next(request, beginning, last, total),
@@ -214,9 +215,6 @@ class List:
         # The columns have decided the rest: the whole record takes three times as long to read.
         excerpt = self.memories.excerpt(memory_id)
         return excerpt is not None and asked.has_text(excerpt)
-
-    def _matching(self, asked: ListFilter) -> ReadMemory:
-        return filtered_reader(self.memories.get, self.words.memory_columns, where_of(asked.request))
 
     async def _groups_of(
         self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices

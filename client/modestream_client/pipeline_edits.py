@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from modestream_client.vocabulary import StepId
 
 MAX_EDITS = 50
-"""Edits of one command."""
 
 DottedPath = Annotated[str, Field(pattern=r"^[A-Za-z_][\w]*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*\z", max_length=256)]
 """The path of a class, such as `acme.steps.RedactCards`."""

@@ -106,7 +106,6 @@ CALL_FOR: Mapping[Permission, Any] = {
     "manage": Depends(_call_for("manage")),
     "operate": Depends(_operating),
 }
-"""The dependency that makes a call with a permission."""
 
 OPERATE_ON_USER: Any = Depends(_call_for("operate"))
 """The dependency of operators' work on one user's memories."""

@@ -49,7 +49,6 @@ BODY_LIMITS = "modestream.body_limits"
 """The key of the limits of a body that is read by its route."""
 
 BURST_S = 2.0
-"""Burst of a rate, in seconds."""
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):

@@ -24,7 +24,6 @@ from gateway.service.turns import FORGOTTEN, Turn, with_time
 from schemas.scopes import ANY_VALUE
 
 MAX_ANSWER_WAIT_S = 60.0
-"""Seconds of an answer of the language model."""
 
 
 def unlimited() -> None:

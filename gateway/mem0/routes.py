@@ -125,7 +125,6 @@ class Mem0PageQuery(Mem0Ids):
 
 
 BODIES: Sequence[type[BaseModel]] = (Mem0Add, Mem0Filter, Mem0Search, Mem0Update)
-"""The bodies of the routes, for the document."""
 
 
 def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter:

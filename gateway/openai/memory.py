@@ -51,7 +51,6 @@ DRAIN_S = 1.5
 """Seconds for waiting turns when the gateway ends."""
 
 RETRIABLE = ("unavailable", "timeout", "internal", "too_many_requests")
-"""Codes of transient failures."""
 
 Publish = Callable[[Call, Turn], Awaitable[object]]
 """Writes a turn to Kafka. Raises Refused."""

@@ -117,7 +117,6 @@ def _refused(permission: Permission) -> Refused:
 
 
 AUDIT = "gateway.audit"
-"""Name of the logger."""
 
 MAX_NAME_CHARS = 256
 """Maximum characters of a name in a line; longer ones are refused as names."""

@@ -45,7 +45,6 @@ MAX_BUFFERED = 20_000
 """Events for listeners that reconnect, about 10 MB."""
 
 MAX_WAITING = 1_000
-"""Maximum events waiting for one listener."""
 
 EVENT_ID = re.compile(r"(\d{1,9})((?:-\d{1,18})+)\Z")
 

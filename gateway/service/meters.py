@@ -14,7 +14,6 @@ SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60
 """Upper bounds of the buckets of durations; a caller may wait 60 s."""
 
 TOPICS = ("turns", "retrieve", "commands", "consolidate")
-"""Topics that the gateway writes to."""
 
 LIMITS = (
     *("reads", "writes", "streams_per_key", "open_streams", "in_flight", "in_flight_per_key", "in_flight_per_address"),
@@ -24,7 +23,6 @@ LIMITS = (
 """Limits that refuse a request, or close a waiting connection."""
 
 FAILURES = ("timeout", "not_written", "unreachable", "closed", "internal", "unavailable")
-"""Failures of a round trip."""
 
 
 class Meters:

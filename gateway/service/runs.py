@@ -19,7 +19,6 @@ MAX_BOUNDARIES = 1_000
 """Users with runs in memory, those of the latest runs."""
 
 MAX_RUNS = 20
-"""Maximum runs of one user."""
 
 MAX_CHANGES = 200
 """Changes of a run in memory, about 30 KB; `changes` counts all."""

@@ -15,10 +15,8 @@ from pydantic import AfterValidator, BaseModel, Field, computed_field
 from schemas.scopes import Scope
 
 SERVICE_KEY = b"service"
-"""The key of the record in the topic `service`."""
 
 UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
-"""The fields that never change."""
 
 MAX_PREFIX_CHARS = 200
 """Maximum characters of a topic prefix: Kafka takes names of 249."""
@@ -96,7 +94,6 @@ class Release(BaseModel, frozen=True, populate_by_name=True):
 
 
 GENERAL_EMBEDDER_KEY = b"general_embedder"
-"""The key of the record."""
 
 
 class GeneralEmbedder(BaseModel, frozen=True, populate_by_name=True):

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field, RootModel, model_validator
 
 DEFAULT_PROFILE = "default"
-"""The default profile of steps and roles."""
 
 StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -10,7 +10,6 @@ from modestream_client.vocabulary import Confidence, InteractionMode, ItemKind
 from pydantic import BaseModel, Field
 
 ShortText = Annotated[str, Field(max_length=512)]
-"""A name or a phrase."""
 
 MAX_ENTRIES = 64
 """Entries of any list in an answer: a model that gives more repeats itself."""

@@ -33,7 +33,6 @@ REPLY_TO = "reply-to"
 """The channel without a fixed address: the topic in a request's header."""
 
 DEAD_LETTER = "dead-letter"
-"""The name of the message."""
 
 BOUNDARY = "boundary.v1"
 """The name of the message about a boundary."""
@@ -226,7 +225,6 @@ DEAD_LETTER_HEADERS: Json = {
     "dead_letter_reason": {"type": "string"},
     "dead_letter_time": {"type": "string", "format": "date-time"},
 }
-"""The headers that a dead letter adds."""
 
 
 def request_headers(replies: str) -> Json:

@@ -41,7 +41,6 @@ def _with_arguments(name: str, command: type[Command], known: str) -> type[BaseM
 
 
 REPLY_SCHEMA = "reply.v1"
-"""The `schema` of every reply."""
 
 
 class Consolidation(BaseModel):

@@ -60,7 +60,6 @@ from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
-"""The project's weights."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
 """Status of the worker, for `health`."""
@@ -144,7 +143,7 @@ class BuildAgents:
             spaces,
             index,
             jobs,
-            self._deployment_status,
+            lambda: {**self._deployment(), "interaction": self._stability().report()},
             usage,
             files,
             partial(self._ctx.usage.of, partition),
@@ -163,7 +162,7 @@ class BuildAgents:
                 stores.files,
                 asks_model=self._steps.asks_model(active),
                 revision=active.number,
-                is_readable=self._is_readable,
+                is_readable=lambda uri: uploaded_sha256(uri) is not None or may_fetch(uri, self._settings.fetch_uris),
             ),
             understand=understand,
             refresh=self._refresh(understand, stores, active),
@@ -229,9 +228,6 @@ class BuildAgents:
         )
         return retrieve, self._assemble(stores, retrieve, intend, active)
 
-    def _is_readable(self, uri: str) -> bool:
-        return uploaded_sha256(uri) is not None or may_fetch(uri, self._settings.fetch_uris)
-
     def _comparison(self, partition: int) -> CompareRevisions:
         ctx = self._ctx
         return CompareRevisions(
@@ -242,9 +238,6 @@ class BuildAgents:
             partial(self.answering, partition),
             partial(PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters).analyse, partition),
         )
-
-    def _deployment_status(self) -> dict[str, Any]:
-        return {**self._deployment(), "interaction": self._stability().report()}
 
     def _understand(self, stores: PartitionStores, active: ActivePipelines) -> Understand:
         return Understand(

@@ -49,7 +49,6 @@ STEP_PROMPTS = {
     "evolve.recluster": "categorize",
     "evolve.adjust_intention": "adjust",
 }
-"""The names of the steps' prompt templates."""
 
 
 class ConfiguredSteps:

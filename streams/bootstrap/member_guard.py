@@ -111,7 +111,6 @@ PATIENCE_S = SESSION_TIMEOUT_S + 3.0
 """Time that a member is observed: an ended one is dropped a session after its last heartbeat."""
 
 POLL_INTERVAL_S = 0.25
-"""Interval between checks."""
 
 log = structlog.get_logger()
 

@@ -14,7 +14,6 @@ from agents.rules.prompts.prompting import Template, check_template
 from streams.settings import Settings
 
 PROJECT_PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
-"""The project's templates."""
 
 VERSION = re.compile(r"([a-z]+)-[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Name and version: a file name without its ending."""
@@ -65,7 +64,6 @@ PROMPT_USES: Mapping[str, PromptUse] = {
     "word": PromptUse(WORDING_PROMPT, frozenset({"earlier", "later"})),
     "suffice": PromptUse(SUFFICIENCY_PROMPT, frozenset({"layers", "question"})),
 }
-"""By the name of the template."""
 
 
 class Prompts:

@@ -10,7 +10,6 @@ from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
 FoundInText = tuple[IndexedWords, list[ExtractedItem]]
-"""Words and items of a text."""
 
 
 class ReadLongText(Protocol):

@@ -23,7 +23,6 @@ STUCK_TIMEOUT_S = 300.0
 """Time for which one event may block its partition while others continue: several times the largest turns in a row."""
 
 RECOVERY_TIMEOUT_S = 900.0
-"""Time limit of a recovery."""
 
 Positions = Mapping[tuple[str, int], int]
 """Offset of the oldest unacknowledged event, by topic and partition; without idle partitions."""

@@ -131,7 +131,6 @@ REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.
 
 
 DEPENDENCIES = ("kafka", "vector index", "storage", "embedder", "language model")
-"""Dependencies that a worker waits for."""
 
 EVENT_CODES: tuple[ErrorCode, ...] = ("internal", "too_large")
 """Error codes of records that workers write for workers."""
@@ -302,7 +301,6 @@ BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 """A circuit breaker's state as a number: above 0 calls fail."""
 
 ANSWER_OUTCOMES = ("valid", "repaired", "unanswerable")
-"""Outcomes of questions to a model."""
 
 
 class ModelMeters:

@@ -72,7 +72,6 @@ class PartitionDatabase:
         self.on_rollback: Callable[[], None] = lambda: None
         """Called when writes were rolled back: caches of them are wrong."""
         self.on_commit: Callable[[], None] = lambda: None
-        """Called after each commit."""
         self._checkpoint = Checkpoint(path)
         self._is_lost = False
         self._offsets: dict[str, int] = {}

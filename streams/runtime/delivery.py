@@ -144,7 +144,9 @@ class Delivery(Generic[Finished]):
         self._waiting.clear()
         kept = next((place for place, held in enumerate(self._in_flight) if not held.has_begun), len(self._in_flight))
         while len(self._in_flight) > kept:
-            self._leave(self._remove_last())
+            held = self._in_flight.pop()
+            self._held_bytes -= held.size
+            self._leave(held)
         self._settled.set()
 
     async def _has_room(self) -> bool:
@@ -217,11 +219,6 @@ class Delivery(Generic[Finished]):
             held.event.leave()
         elif held.finishing is not None:
             held.finishing.add_done_callback(lambda _: held.event.leave())
-
-    def _remove_last(self) -> Held[Finished]:
-        held = self._in_flight.pop()
-        self._held_bytes -= held.size
-        return held
 
     async def _next_settled(self) -> None:
         self._settled.clear()

@@ -34,7 +34,6 @@ HELD_LIMIT_S = 60.0
 """Time limit for a running one: it closes its stores, which takes seconds on a slow disk."""
 
 END_POLL_INTERVAL_S = 0.5
-"""Interval between checks of the holders."""
 
 MAX_PAUSE_S = 2.0
 """After a longer interval this process did not run, and may have missed decisions of the group."""

@@ -13,7 +13,6 @@ from streams.runtime.kafka_app import App
 from streams.tables.json_table import ParsedValueCache
 
 MEMORIES = "memories"
-"""The name of the table."""
 
 MAX_PARSED_MEMORIES = 2048
 """Records that are cached parsed: some 15 MB, at most 50. Parsing one takes 36 us."""

@@ -152,7 +152,6 @@ START_TIMEOUT_S = 120.0
 """Time limit of a start, including recovery of every log after a crash."""
 
 START_POLL_INTERVAL_S = 0.05
-"""Interval between checks of a starting broker."""
 
 METADATA_TIMEOUT_MS = 5000
 """Timeout of one metadata request; callers that wait for a broker retry."""

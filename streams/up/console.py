@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 PROGRESS_INTERVAL_S = 3.0
-"""Interval between progress lines."""
 
 PrintLine = Callable[[str], None]
-"""Prints one line."""
 
 
 def print_line(line: str) -> None:

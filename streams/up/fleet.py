@@ -95,7 +95,6 @@ BACK_TIMEOUT_S = 300.0
 """Time limit for a worker to serve again: a start with its tables takes seconds, a recovery longer."""
 
 POLL_INTERVAL_S = 0.1
-"""Interval between checks of the workers."""
 
 
 class RestartableWorker(Protocol):

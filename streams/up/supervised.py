@@ -17,7 +17,6 @@ from streams.up.ownership import SettingsRefused, StartRefused
 from streams.up.replacement import Replacement
 
 LIVENESS_INTERVAL_S = 5.0
-"""Interval between probes."""
 
 STARTUP_GRACE_S = 120.0
 """Grace period of a new worker before its first answer: it loads its program and connects."""
@@ -30,7 +29,6 @@ FAILURE_THRESHOLD = 3
 """Bad answers in a row that count as dead."""
 
 LIVENESS_TIMEOUT_S = 5.0
-"""Timeout of one probe."""
 
 LivenessAnswer = Literal["live", "stuck", "silent"]
 

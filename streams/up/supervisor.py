@@ -34,7 +34,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 RESTART_SIGNAL = signal.SIGUSR1
-"""The signal for a rolling restart of the workers."""
 
 
 async def run_up(options: UpOptions) -> int:
@@ -120,7 +119,6 @@ def _watch_restarts(fleet: Fleet) -> None:
 
 
 POLL_INTERVAL_S = 0.2
-"""Interval between checks of the progress."""
 
 
 def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:

@@ -69,13 +69,10 @@ async def _forever() -> Never:
 
 
 READINESS_INTERVAL_S = 0.2
-"""Interval between readiness probes."""
 
 READINESS_TIMEOUT_S = 30.0
-"""Timeout of one readiness probe."""
 
 STARTING_NOTICE_INTERVAL_S = 10.0
-"""Interval between notices of a continuing start."""
 
 GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
 """The gateway in the same Python; its settings are in its environment."""

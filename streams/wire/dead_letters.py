@@ -50,7 +50,6 @@ def headers_size(headers: Headers) -> int:
 
 
 MAX_REASON_CHARS = 2000
-"""Maximum characters of the header with the reason."""
 
 
 def dead_letter(topic: str, record: Record, error: Rejected, now: datetime) -> Outgoing:

@@ -40,7 +40,10 @@ def parse_reply_address(record: Record, replies: str) -> ReplyAddress | None:
     dialect = _dialect(record)
     if dialect is None:
         return None
-    return ReplyAddress(_allowed(record.header(dialect.topic) or b"", replies), None, _correlation(record, dialect))
+    topic = _allowed(record.header(dialect.topic) or b"", replies)
+    headers = ((each.correlation, record.header(each.correlation)) for each in _candidates(record, dialect))
+    correlation = next(((name, value) for name, value in headers if value is not None), None)
+    return ReplyAddress(topic, None, correlation)
 
 
 def with_reply_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
@@ -69,11 +72,6 @@ def _dialect(record: Record) -> Dialect | None:
 def _candidates(record: Record, dialect: Dialect) -> tuple[Dialect, ...]:
     """Return the dialects to take further headers from, that of the topic first."""
     return (dialect, *(other for other in DIALECTS if record.header(other.topic) is None))
-
-
-def _correlation(record: Record, dialect: Dialect) -> tuple[str, bytes] | None:
-    found = ((each.correlation, record.header(each.correlation)) for each in _candidates(record, dialect))
-    return next(((name, value) for name, value in found if value is not None), None)
 
 
 def _allowed(topic: bytes, replies: str) -> str:

@@ -113,7 +113,6 @@ def _refused(principal: str | None, act: Permission) -> Rejected:
 
 
 SelectorRequest = RetrieveRequest | AssembleRequest | ListRequest | MapRequest
-"""A request with a selector."""
 
 
 @dataclass(frozen=True, slots=True)

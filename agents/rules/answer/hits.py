@@ -224,7 +224,6 @@ def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
 
 
 MAX_SHOWN_PASSAGES = 3
-"""Maximum passages of a hit."""
 
 PartScores = Mapping[int, float]
 """The scores of passages by their number in the text."""

@@ -121,7 +121,6 @@ def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryCol
 
 
 MAX_FACET_VALUES = 20
-"""Maximum values of one facet, by number of memories."""
 
 
 def count_facets(parts: Sequence["Selected"], types: Sequence[MemoryType | None]) -> ListFacets:

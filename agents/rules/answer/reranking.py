@@ -25,7 +25,6 @@ MAX_QUESTION_CHARS = 2000
 """Characters of the question in the prompt."""
 
 MAX_REASON_CHARS = 200
-"""Maximum characters of a stored reason."""
 
 
 class RankedCandidate(BaseModel, frozen=True, extra="ignore"):

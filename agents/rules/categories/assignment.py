@@ -45,7 +45,6 @@ SIMILARITY_WEIGHT, MARGIN_WEIGHT, INTERCEPT = 0.75, 1.89, -1.65
 """The weights of the regression, in standard deviations of the space, and its intercept."""
 
 MIN_CATEGORY_CONFIDENCE = 0.5
-"""The confidence from which a category is assigned."""
 
 MAX_CATEGORIES_PER_ITEM = 4
 """Maximum categories of one item: an item that fits more says little about each."""

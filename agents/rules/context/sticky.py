@@ -35,7 +35,6 @@ _STICKY: Mapping[StickyKind, tuple[str, SentenceLabel]] = {
 }
 
 STICKY_LABELS = reduce(or_, (label for _, label in _STICKY.values()))
-"""Labels of all kinds."""
 
 
 def invariants_of(priorities: Mapping[StickyKind, int]) -> list[Invariant]:

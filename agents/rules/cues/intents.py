@@ -142,7 +142,6 @@ LEADING_PUNCTUATION = "\u00bf\u00a1\"'*-#>( "
 """Characters to skip before the first word, such as the Spanish question mark."""
 
 MAX_INTENT_NAME_CHARS = 60
-"""Characters of an intent's name."""
 
 MAX_COURTESY_TURN_CHARS = 60
 """A longer turn is more than a greeting, thanks or an assent."""

@@ -27,7 +27,6 @@ def label_pattern(label: str, triggers: str, pattern: str) -> LabelPattern:
 
 
 WORD = r"[^ ,:?!]+"
-"""One word."""
 
 DAY = (
     r"(?:the |on |at |in |next |this |den |dem |am |el |le |il |a ){0,2}(?:\d|monday|tuesday|wednesday|thursday|"

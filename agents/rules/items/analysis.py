@@ -26,7 +26,7 @@ from agents.rules.items.kinds import ALLOWED_KINDS, Voice, voice_of
 from agents.rules.memory.resources import part_ids
 from agents.rules.prompts.prompting import verify_items
 from agents.rules.text.passages import Span, parse_sentence
-from schemas.state.memories import Memory, Origin, ReadMemory, Resource
+from schemas.state.memories import Memory, Origin, ReadMemory
 from schemas.state.understanding import Understanding
 
 MAX_FILE_CHARS = 12_000
@@ -62,14 +62,14 @@ def extract_from_files(
     """Return the items of a turn's files, of which these are parts."""
     if not parts or voice_of(turn) is not Voice.USER:
         return []
-    notes = {resource.uri for resource in turn.resources if _is_note(resource)}
+    notes = {
+        resource.uri
+        for resource in turn.resources
+        if resource.reader in NOTE_READERS and (resource.characters or 0) <= MAX_FILE_CHARS
+    }
     by_rules = (item for part in parts if _uri(part) in notes for item in _find_own_items(turn, part))
     by_model = [] if understanding is None else _find_by_model(turn, understanding, parts)
     return merge_items(list(islice(by_rules, MAX_FILE_ITEMS)), by_model)[:MAX_FILE_ITEMS]
-
-
-def _is_note(resource: Resource) -> bool:
-    return resource.reader in NOTE_READERS and (resource.characters or 0) <= MAX_FILE_CHARS
 
 
 def _uri(part: Memory) -> str | None:

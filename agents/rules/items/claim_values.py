@@ -331,7 +331,6 @@ _DISHES = ("food", "dish", "essen", "gericht", "comida", "plat", "cibo", "piatto
 """Attributes of which a cuisine is a class: ramen is Japanese."""
 
 MAX_THING_WORDS = 3
-"""Words of a favourite thing."""
 
 
 def read_thing(words: Words, at: int, attribute: str) -> str | None:
@@ -370,7 +369,6 @@ VALUE_READERS: Mapping[str, ValueReader] = {
     "colour": read_colour,
     "thing": read_thing,
 }
-"""By the kind of value that a pattern names."""
 
 READERS_AMONG_NOUNS: Mapping[str, ValueReader] = {
     **VALUE_READERS,

@@ -107,7 +107,6 @@ states are its examples. In ten chats of BEAM, with replies of 3,800 characters,
 assistant; three of them repeat what the user had said."""
 
 RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
-"""Kinds that set a rule."""
 
 FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 """Voices with a first person that means the speaker."""

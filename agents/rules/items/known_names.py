@@ -130,4 +130,3 @@ COMPANIES = _words(
     "biontech uber airbnb stripe paypal twitter linkedin github gitlab hetzner"
 )
 COMPANY_FORMS = _words("gmbh ag se kg ohg ug inc ltd llc corp plc spa srl sarl sas lda")
-"""Endings of company names."""

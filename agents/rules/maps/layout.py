@@ -83,7 +83,6 @@ MAX_GRAPH_NEIGHBOURS = 15
 """Neighbours of a row in the graph, as in UMAP; of fewer than 30 rows half of them, else all would be neighbours."""
 
 MIN_GRAPH_ROWS = 3
-"""Minimum rows of a graph."""
 
 BISECTIONS = 32
 """Steps to find the scale of a row's distances: exact to the last digit of 32-bit floats."""

@@ -91,7 +91,6 @@ MAX_GROUP_SHARE = 0.5
 """Maximum share of all given turns: a larger group is the default mode's purpose."""
 
 MAX_GROUP_TERMS = 6
-"""Keywords of a group."""
 
 MAX_MODE_NAME_CHARS = 64
 """Characters of a mode's name (docs/contract.md)."""

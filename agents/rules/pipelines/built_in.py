@@ -318,7 +318,6 @@ EVOLVE: Sequence[StepContract] = (
 )
 
 BUILT_IN: Mapping[str, StepContract] = {contract.step_id: contract for contract in (*MEMORIZE, *RETRIEVE, *EVOLVE)}
-"""All of them by name."""
 
 
 def _placed(contracts: Iterable[StepContract]) -> tuple[PlacedStep, ...]:

@@ -72,7 +72,6 @@ MIN_REMARK_WORDS = 7
 _SENTENCE = re.compile(r"[.!\u2026](?:[\s\"')]|$)")
 
 QUESTION_TYPES = frozenset({*_FORMS, REMARK})
-"""Names of all question types."""
 
 _ASKS = re.compile(
     r"[?\uff1f]|^(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|should"

@@ -58,7 +58,6 @@ STOP_WORD_WEIGHT = 0.2
 """Weight of a stop word; the rarest word has 1."""
 
 PUNCTUATION_WEIGHT = 0.07
-"""Weight of punctuation."""
 
 CONTINUATION_WEIGHT = 0.5
 """Factor for the tokens of a word after its first. The four values are the best by cross-validation on our

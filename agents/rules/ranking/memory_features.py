@@ -402,7 +402,6 @@ def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -
 
 
 QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "replies", "people", "large"})
-"""Names of all traits."""
 
 
 def _best_passage_weights(

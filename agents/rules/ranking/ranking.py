@@ -160,10 +160,8 @@ def first_stage_top(scores: FloatArray, admitted: Mask, limit: int = MAX_RERANKE
 
 
 INTERCEPT_TEXT = "where every memory begins"
-"""Description of the intercept."""
 
 CALIBRATION_TEXT = "calibration of a memory without a vector"
-"""Description of the calibration offset of a memory without a vector."""
 
 _FIELD_TEXTS = {
     "late": "its meaning, word by word",

@@ -264,7 +264,6 @@ DateRange = tuple[int, int]
 """First and last day, both included, as `date.toordinal` counts."""
 
 MAX_QUESTION_CHARS = 4096
-"""Maximum characters of a question to parse."""
 
 MAX_YEARS = 32
 """Latest years to apply a month without a year to."""

@@ -72,7 +72,6 @@ KEEP_ALIVE_S = 2.0
 """Servers close idle connections after five seconds: the client must close first."""
 
 POLL_INTERVAL_S = 0.5
-"""Interval between polls of a started run."""
 
 
 class HttpTransport:

@@ -17,7 +17,6 @@ from modestream_client.imports.reading import MAX_NAMED_PROBLEMS, Entry, Json, M
 from modestream_client.records import Written
 
 WINDOW = 64
-"""Turns in flight."""
 
 BATCH = 100
 """Entries read at once, in a thread."""
@@ -144,7 +143,6 @@ async def _sent(entry: Message, send: Send) -> Settled:
 
 
 RETRIABLE = ("unavailable", "timeout", "too_many_requests")
-"""Codes of transient failures."""
 
 TURN_TIMEOUT_S = 60.0
 

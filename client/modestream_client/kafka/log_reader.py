@@ -15,10 +15,8 @@ from modestream_client.kafka.own_clients import OwnConsumer
 from modestream_client.records import Record
 
 POLL_MS = 500
-"""Time that one read waits for records."""
 
 PAGE_RECORDS = 1000
-"""Records handed on together."""
 
 LOOKUP_S = 1.0
 """Interval between lookups of missing topics."""

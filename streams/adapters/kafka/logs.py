@@ -98,7 +98,6 @@ RETRY_S = 1.0
 
 
 Take = Callable[[bytes | None], Awaitable[None]]
-"""Takes the value of one record."""
 
 
 class KafkaPipelineLog:

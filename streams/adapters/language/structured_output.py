@@ -55,7 +55,9 @@ def _strict(schema: Any) -> Any:
             strict[keyword] = {name: _strict(part) for name, part in value.items()}
         else:
             strict[keyword] = value if keyword in {"enum", "required", "type", "description"} else _strict(value)
-    if description := _description(schema):
+    limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
+    texts = schema.get("description", ""), "; ".join(limits).capitalize()
+    if description := " ".join(filter(None, texts)):
         strict["description"] = description
     return strict | _closed(schema)
 
@@ -66,12 +68,6 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     if "properties" not in schema:
         raise ValueError("an answer type with free keys has no strict JSON schema: name its fields")
     return {"required": list(schema["properties"]), "additionalProperties": False}
-
-
-def _description(schema: dict[str, Any]) -> str:
-    """Return the description, with the limits in words."""
-    limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
-    return " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
 
 
 MAX_REPEATED_CHARS = 4_000

@@ -21,7 +21,6 @@ from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 
 COMMIT_EVERY = 1000
-"""Memories in one transaction."""
 
 WRITE_BYTES = 256 * 1024
 """Rows written to the process at a time."""

@@ -191,25 +191,20 @@ class LexicalReader:
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of all memories with one of these statuses, one status after the other."""
         for status in statuses:
-            last = -1
-            while rows := self._page(status, last):
-                yield from (memory_id for _, memory_id in rows)
-                last = rows[-1][0]
-
-    def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
-        with self._translate():
-            return self._execute(_STATUS_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
+            yield from self._ids(_STATUS_PAGE if status == "ready" else _UNREADY_PAGE, status)
 
     def awaiting_understanding(self) -> Iterator[str]:
         """Yield the ids of all memories that no language model has read yet, in order of their rows."""
-        last = -1
-        while rows := self._unread_page(last):
-            yield from (memory_id for _, memory_id in rows)
-            last = rows[-1][0]
+        return self._ids(_UNREAD_PAGE)
 
-    def _unread_page(self, last: int) -> list[tuple[int, str]]:
-        with self._translate():
-            return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
+    def _ids(self, page: str, *parameters: str) -> Iterator[str]:
+        rows = [(-1, "")]
+        while True:
+            with self._translate():
+                rows = self._execute(page, (*parameters, rows[-1][0], _PAGE)).fetchall()
+            if not rows:
+                return
+            yield from (memory_id for _, memory_id in rows)
 
     def ready_places(self) -> dict[VectorLocation, int]:
         """Count the memories with a ready vector by each location that has one of them."""

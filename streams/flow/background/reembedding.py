@@ -142,7 +142,6 @@ NO_BOUNDARY = ""
 """The key of no user: its declarations are those of a user that has declared nothing."""
 
 INDEXER_POLL_INTERVAL_S = 0.1
-"""Between two polls of the indexer's lag."""
 
 
 class Reembedding:

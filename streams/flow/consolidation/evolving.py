@@ -38,7 +38,6 @@ PLANNING_TIME_SHARE = 0.5
 follows: writing them."""
 
 MAX_DIFF_CHARS = 160
-"""Characters of a text in a difference."""
 
 RUN_POLL_INTERVAL_S = 0.05
 """Between two checks whether events have been applied."""

@@ -68,7 +68,8 @@ async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh:
         ),
         progress.run.partition,
     )
-    is_over = _nothing_more if progress.run.has_ended else progress.planning_deadline()
+    # After its end it asks for no turn more.
+    is_over = (lambda: True) if progress.run.has_ended else progress.planning_deadline()
     async with progress.not_counting(refreshes.lock(job)):
         limits = refresh.run_limits
         running = refreshes.prepare(
@@ -220,11 +221,6 @@ class RunConsolidations:
         )
         runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.pending_writes()
-
-
-def _nothing_more() -> bool:
-    """Ask for no turn."""
-    return True
 
 
 def _is_written(refresh: Refresh, diff: ItemDiff) -> bool:

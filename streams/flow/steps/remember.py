@@ -158,7 +158,6 @@ MEMORY_EVENTS: Mapping[str, type[MemoryInput]] = {
 MERGE_ITEMS = "memorize.merge_items"
 
 RememberAt = Callable[[int], Remember]
-"""The agent of a partition."""
 
 
 class RememberTurns:

@@ -39,7 +39,6 @@ MAX_UNKNOWN = 64
 """Names reported without an embedder: of modes declared under other settings."""
 
 MAX_IDLE_CHECK_S = 60.0
-"""Interval between checks for idle models."""
 
 ViewKey = tuple[str, str | None, str | None]
 """Embedder as a mode names it, query prefix, passage prefix."""

@@ -45,7 +45,6 @@ class RowTable:
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
-        """The row of each memory."""
         self.ids: list[str] = []
         """By row, also of dead ones."""
         self._kinds: dict[FilterFields, int] = {}
