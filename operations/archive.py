@@ -85,7 +85,6 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
     revisions: StoredFile | None = None
 
     def of(self, place: LogPartition) -> Iterator[Segment]:
-        """Yield the segments of a partition, in their order."""
         return (segment for segment in self.segments if segment.place == place)
 
     def end(self, place: LogPartition) -> int:

@@ -15,8 +15,6 @@ from streams.settings import Settings
 
 
 class BranchCommand(NamedTuple):
-    """A command: adds its options to a parser, and runs with them."""
-
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]
 

@@ -252,7 +252,6 @@ class PartitionView:
         return find_gaps(self.logged, self.stored, boundary, self.end)
 
     def rows(self, boundary: str) -> dict[str, StoredRow]:
-        """Return the rows of a user by memory id."""
         return {memory_id: row for memory_id, row in self.stored.rows.items() if row.boundary == boundary}
 
     def offsets(self, gaps: Differences) -> list[int]:

@@ -96,7 +96,6 @@ def command_handlers(agents: PartitionAgents, names: Iterable[str] = COMMANDS) -
 
 
 def query_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
-    """Return the handlers of the commands that only read."""
     return command_handlers(agents, QUERY_COMMANDS)
 
 

@@ -39,7 +39,6 @@ class _ScopeItems:
     items: Mask
 
     def dated(self, mask: Mask) -> list[tuple[int, str]]:
-        """Return time and id of each of these items."""
         numbers = np.flatnonzero(mask & self.items).tolist()
         return [(int(self.memories.columns.occurred_ms[number]), self.memories.id_of[number]) for number in numbers]
 

@@ -49,8 +49,6 @@ StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileCounts:
-    """Counts the files of a boundary."""
-
     files: Files
     memories: Memories
 

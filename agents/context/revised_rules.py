@@ -233,7 +233,6 @@ class RevisedRules:
                     yield number, label
 
     def _latest(self, mask: Mask, where: MemoryFilter, most: int) -> list[Memory]:
-        """Return the latest visible ones of these items."""
         if not mask.any():
             return []
         memory_columns = self.words.memory_columns(item_index_name(where.boundary))

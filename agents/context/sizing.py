@@ -24,8 +24,6 @@ IDLE_PASS_S = 0.0005
 
 
 class Pauses:
-    """The pauses of one request."""
-
     def __init__(self) -> None:
         self._began = time.perf_counter()
         self._worked = 0.0

@@ -49,7 +49,5 @@ class FileBytes(Protocol):
 
 
 class FileSource(Protocol):
-    """Gets the bytes of a resource."""
-
     async def fetch(self, uri: str, boundary: str, path: Path) -> None:
         """Write the bytes of a URI, as a user has them, to a path. Raises ReadFailed: `unavailable`, `too_large`."""

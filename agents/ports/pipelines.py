@@ -105,8 +105,6 @@ BuiltInStep = Callable[[State], Awaitable[State | None] | State | None]
 
 
 class ActivePipelines(Protocol):
-    """The pipelines of one revision."""
-
     @property
     def number(self) -> int:
         """The number of the revision."""

@@ -93,8 +93,6 @@ class ModeWriter(Modes, Protocol):
 
 
 class Categories(Protocol):
-    """Reads the categories by scope."""
-
     def get(self, scope: Mapping[str, str]) -> Taxonomy:
         """Return the taxonomy of a scope; cheap.
 

@@ -78,8 +78,6 @@ class BuiltItem(NamedTuple):
 
 
 class ItemReader(Protocol):
-    """Reads items of one kind."""
-
     def exact(self, item: OrderedItem) -> Position:
         """Return the exact position of an item."""
 

@@ -215,7 +215,6 @@ NO_LIMITS = RankLimits()
 
 
 def warnings_in(state: State) -> Warnings:
-    """Return the warnings that custom steps have left."""
     return [(warning.code, warning.message) for warning in state.get("warnings", ())]
 
 

@@ -106,7 +106,6 @@ class Refresh:
         return await self._understand.by_model(memory, _refresh_of(job))
 
     def reread(self, memory: Memory, job: Job) -> Reread:
-        """Return the event that has the rules read a turn."""
         return Reread(
             memory_id=memory.memory_id,
             text_hash=current_text_hash(memory),

@@ -84,8 +84,6 @@ async def parsed(body: bytes, parse: Callable[[bytes], ParsedT]) -> ParsedT:
 
 
 class BodyReader:
-    """Reads bodies of one shape."""
-
     def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str], *, is_optional: bool = False) -> None:
         self.shape = shape
         self._scope_fields = scope_fields

@@ -182,8 +182,6 @@ DESTROYS = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_wor
 
 @dataclass(frozen=True)
 class MemoryTool:
-    """One tool: its description for a model, and its function."""
-
     name: str
     description: str
     annotations: ToolAnnotations

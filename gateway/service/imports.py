@@ -82,7 +82,6 @@ class Asked:
 
     @property
     def spans_projects(self) -> bool:
-        """True if its messages may be of any project of the user."""
         return self.format == "jsonl" and PROJECT not in self.scope
 
     def check(self) -> None:

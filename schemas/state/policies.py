@@ -51,7 +51,6 @@ class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
 
     @property
     def is_for_all(self) -> bool:
-        """True if the grant is for all users and projects."""
         return self.covers_every_user() and self.project_id is None and not self.is_limited
 
     @property

@@ -77,7 +77,6 @@ class ConfiguredSteps:
         return asked or active.awaits("memorize.understand")
 
     def understanding_profile(self, active: ActivePipelines) -> str | None:
-        """Return the profile that understands turns; None without any."""
         config = _config(active, "memorize.understand", ModelConfig)
         return config.profile or self._settings.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 

@@ -244,7 +244,6 @@ class Stores:
         )
 
     def command_writes(self) -> list[Awaitable[object]]:
-        """Return the pending writes of the tables that commands write."""
         return [*self.modes.pending_writes(), *self.intentions.pending_writes(), *self.categories.pending_writes()]
 
 

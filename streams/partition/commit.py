@@ -90,8 +90,6 @@ class _State:
 
 
 class PartitionCommits:
-    """The commits of the partitions of one worker."""
-
     def __init__(
         self,
         databases: PartitionDatabases,

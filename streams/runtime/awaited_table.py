@@ -57,8 +57,6 @@ def databases_of(app: Any) -> PartitionDatabases:
 
 
 class PartitionStore(SerializedStore[bytes, bytes]):
-    """A table's rows by partition."""
-
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._views: dict[int, TableRows] = {}
@@ -229,7 +227,6 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         self._note(partition, encoded, None)
 
     def read(self, partition: int, key: str) -> bytes | None:
-        """Return the value in a partition's store."""
         # Spelled out: a query reads a thousand values.
         store: Any = self.data
         value: bytes | None = store.rows(partition).get(key.encode())

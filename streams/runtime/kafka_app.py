@@ -260,7 +260,6 @@ def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:
 
 
 def copies_of(app: App) -> FollowCopies:
-    """Return the keeper of copies of partitions that other workers serve."""
     return cast("SafeAssignmentApp", app).copies
 
 

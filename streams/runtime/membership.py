@@ -33,8 +33,6 @@ FENCED_INSTANCE_ID = 82
 
 
 class HeartbeatResponseV3(HeartbeatResponse_v1):  # type: ignore[misc]
-    """The response to `HeartbeatRequestV3`."""
-
     API_VERSION = 3
 
 

@@ -152,7 +152,6 @@ class RollingRestart:
         return True
 
     async def _served(self) -> frozenset[int]:
-        """Return the partitions that are served by any of the workers."""
         statuses = await asyncio.gather(*(worker.status() for worker in self._workers))
         return frozenset[int]().union(
             *(status.partitions for status in statuses if status is not None and not status.recovering)

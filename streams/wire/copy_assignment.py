@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Member:
-    """Partitions and copies of one member."""
-
     actives: set[int] = field(default_factory=set)
     copies: set[int] = field(default_factory=set)
     ready: frozenset[int] = frozenset()

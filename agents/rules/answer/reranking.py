@@ -41,8 +41,6 @@ class RerankAnswer(BaseModel, frozen=True, extra="ignore"):
 
 
 class HitOrder(Protocol):
-    """An order of the best hits."""
-
     @property
     def profile(self) -> str:
         """The name of the model that gave it."""

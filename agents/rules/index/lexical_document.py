@@ -235,7 +235,6 @@ class LexicalDocument:
 
     @property
     def is_superseded(self) -> bool:
-        """True if another memory has replaced this one."""
         return self.memory.superseded_by is not None
 
     @property

@@ -147,7 +147,6 @@ def _replacing(modeless_id: str) -> str:
 
 
 def _keys_of_replacing(item: Memory) -> set[str]:
-    """Return the keys of the claims that replace an item, by each of its wordings."""
     wordings: Iterable[Support] = {support.text: support for support in _supports(item)}.values()
     return {_key(item, _replacing(modeless_item_id(item, wording))) for wording in wordings}
 

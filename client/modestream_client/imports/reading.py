@@ -353,7 +353,6 @@ def shown(value: object) -> str:
 
 
 def broken(place: int | str, problem: Exception) -> Problem:
-    """Return the entry of a message that can't be understood."""
     if isinstance(problem, BrokenMessage):
         return Problem(place, "invalid_value", str(problem))
     return Problem(

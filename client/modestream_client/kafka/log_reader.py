@@ -52,11 +52,9 @@ class LogReader:
         return dict(await self._consumer.end_offsets(wanted))
 
     async def begin(self, partition: TopicAndPartition) -> int:
-        """Return the offset of the first record that a partition has."""
         return (await self.begins([partition]))[partition]
 
     async def begins(self, partitions: Collection[TopicAndPartition]) -> dict[TopicAndPartition, int]:
-        """Return the offsets of the first records."""
         return dict(await self._consumer.beginning_offsets([TopicPartition(*each) for each in partitions]))
 
     async def first_since(

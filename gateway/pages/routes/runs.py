@@ -136,7 +136,6 @@ def rows_of(run: Mapping[str, Any]) -> list[Row]:
 
 
 def totals_of(run: Mapping[str, Any]) -> Totals:
-    """Sum up the calls of a run."""
     calls = list(run.get("models") or ())
     costs = [call.get("cost_usd") for call in calls if call.get("failure") is None]
     prices = [float(cost) for cost in costs if cost is not None]

@@ -67,7 +67,6 @@ class CircuitBreaker:
 
     @property
     def admits(self) -> bool:
-        """True if an attempt may start now."""
         return self.state == "closed" or (self.state == "half_open" and self._probe is None)
 
     def enter(self) -> int | None:
@@ -166,7 +165,6 @@ class Endpoint:
 
     @property
     def available(self) -> bool:
-        """True if a request may start now."""
         return self._missing_key() is None and self._breaker.admits
 
     async def until_available(self) -> None:

@@ -46,8 +46,6 @@ MAX_WAIT_MS = 15 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Admits records of one channel."""
-
     channel: Channel
     admit: Admit
     partitions: int
