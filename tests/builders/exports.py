@@ -19,7 +19,6 @@ def read(export: Any, export_format: Any, zone: str | None = None) -> list[Entry
 
 
 def turns(export: Any, export_format: Any, zone: str | None = None) -> list[Json]:
-    """Return the turns of an export without anything broken."""
     entries = read(export, export_format, zone)
     assert not [entry for entry in entries if isinstance(entry, Problem)]
     return [entry.turn for entry in entries if isinstance(entry, Message)]
@@ -30,7 +29,6 @@ def said(export: Any, export_format: Any) -> list[tuple[str, str]]:
 
 
 def zipped(**files: Any) -> bytes:
-    """Return a zip of JSON files."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as target:
         for name, content in files.items():

@@ -26,7 +26,6 @@ def of_kind(kind: str) -> dict[str, Manifest]:
 
 
 def workloads() -> dict[str, Manifest]:
-    """Return what runs pods, by name."""
     return of_kind("StatefulSet") | of_kind("Deployment")
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.vocabulary import Postings
 from agents.rules.text.passages import cut_passages
@@ -30,19 +32,14 @@ def passages(words: LexicalStore, term: str) -> list[str] | None:
     return None if found is None else [f"{mask:b}" for mask in found.tolist()]
 
 
-def test_a_term_of_a_long_turn_names_its_passage(words: LexicalStore) -> None:
+@pytest.mark.parametrize(
+    ("term", "bits"),
+    [("rose", "10"), ("patience", "111"), ("violin", "101")],
+    ids=["in one", "in all", "several forms of a word"],
+)
+def test_a_term_of_a_long_turn_names_its_passages(words: LexicalStore, term: str, bits: str) -> None:
     put(words, REPLY)
-    assert passages(words, "rose") == ["10"]
-
-
-def test_a_term_in_all_passages_names_them_all(words: LexicalStore) -> None:
-    put(words, REPLY)
-    assert passages(words, "patience") == ["111"]
-
-
-def test_passages_of_several_forms_of_a_word_are_united(words: LexicalStore) -> None:
-    put(words, REPLY)
-    assert passages(words, "violin") == ["101"]
+    assert passages(words, term) == [bits]
 
 
 def test_counts_of_several_forms_of_a_word_are_added(words: LexicalStore) -> None:

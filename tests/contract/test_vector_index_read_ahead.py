@@ -166,7 +166,6 @@ CUT_SPACE = space_of(dim=16, token_dim=8, passages="400-1")
 
 
 def cut_points() -> list[Point]:
-    """Return points of which every third is a text of several passages."""
     made = points()
     for number in range(0, len(made), 3):
         counts = np.array([(number + part) % 4 for part in range(2 + number % 9)])

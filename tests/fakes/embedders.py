@@ -172,7 +172,6 @@ def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, Catalo
 
 
 def model_of(entry: CatalogEntry, tokens: bool = True) -> FakeModel:
-    """Return a fake model with an embedder's dimension, prefixes and limit."""
     local = entry.local
     return FakeModel(
         local.name,

@@ -21,8 +21,6 @@ CHUNK_BYTES = 4096
 
 @dataclass
 class ModelHub:
-    """What the hub serves, and how it fails."""
-
     folder: Path
     address: str = ""
     stated_bytes: dict[str, int] = field(default_factory=dict)

@@ -21,7 +21,6 @@ class FakePipelineLog:
                 await reader.take(value)
 
     async def history(self) -> PipelineHistory:
-        """Return the history of a new reader, which has read everything."""
         reader = PipelineHistory(self.write)
         for value in self.records:
             await reader.take(value)

@@ -32,8 +32,6 @@ class RejectingEmbedders(FakeEmbedders):
 
 
 class RejectingIndex(FakeIndex):
-    """An index that rejects one text's vectors."""
-
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         if any(point.content_hash == hash_texts([INFINITE]) for point in points):
             raise ValueError("no numbers")

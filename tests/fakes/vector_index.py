@@ -183,7 +183,6 @@ def admits(where: MemoryFilter, point: Point) -> bool:
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """Return the cosine of two vectors, in -1..1, 0 if one is zero."""
     lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
     return min(1.0, max(-1.0, float(np.dot(left, right)) / lengths)) if lengths else 0.0
 

@@ -92,7 +92,6 @@ class ArchivingHarness:
         return ArchivedLog(self.topics, TOPICS)
 
     async def read(self) -> list[Record]:
-        """Return the turns that an operator reads, in the order of their partitions."""
         log = self.log()
         found: list[Record] = []
         for partition in range(PARTITIONS):

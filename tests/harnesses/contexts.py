@@ -53,8 +53,6 @@ class FakeSearch:
 
 @dataclass
 class ContextHarness:
-    """`Assemble` with the stores, the tokenizer and the search that it uses."""
-
     words: SqliteLexicalIndex
     tokens: TokenCounter = field(default_factory=FakeTokens)
     search: FakeSearch = field(default_factory=FakeSearch)

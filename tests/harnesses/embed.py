@@ -25,7 +25,6 @@ PARTITION = 1
 
 
 def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
-    """Return the record of a turn without a vector."""
     message = turn(text, turn_id=turn_id)
     return next_memory(
         message, identify_turn(message, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False
@@ -56,8 +55,6 @@ class RejectingEmbedders(FakeEmbedders):
 
 
 class CountingIndex(FakeIndex):
-    """Records the ids of each upsert."""
-
     def __init__(self) -> None:
         super().__init__()
         self.upserts: list[list[str]] = []

@@ -18,8 +18,6 @@ WORDS = ("the", "red", "house", "cat", "sat", "on", "mat", "deploy", "target", "
 
 
 class Closable(Embedder, Protocol):
-    """An embedder that its creator must close."""
-
     async def close(self) -> None: ...
 
 

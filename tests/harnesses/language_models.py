@@ -56,7 +56,6 @@ async def ask(models: LiteLLMModels) -> ModelAnswer[Understanding]:
 
 
 async def failure(models: LiteLLMModels) -> Exception:
-    """Return the error that the fixed question raises."""
     with pytest.raises((Unavailable, Unanswerable)) as failed:
         await ask(models)
     return failed.value

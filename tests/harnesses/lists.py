@@ -34,8 +34,6 @@ class _ObservedRecords(FakeRecords):
 
 @dataclass
 class ListHarness:
-    """Stores memories of the user `ana` and lists them."""
-
     directory: Path
     modes: FakeModes = field(default_factory=FakeModes)
     records: dict[str, Memory] = field(default_factory=dict)

@@ -28,8 +28,6 @@ Follows = Remembered | Forgotten | None
 
 
 class FullIndex(SqliteLexicalIndex):
-    """A lexical index whose disk can be full."""
-
     full = False
 
     def put(self, partition: int, document: LexicalDocument) -> None:
@@ -85,5 +83,4 @@ class RememberHarness:
         return len(found.numbers)
 
     def ready_places(self) -> dict[VectorLocation, int]:
-        """Return the embedded memories per vector location, as the lexical index counts them."""
         return dict(self.words.ready_places(PARTITION))

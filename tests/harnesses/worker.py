@@ -116,7 +116,6 @@ class WorkerHarness:
         )
 
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
-        """Return a committing step over a request pipeline."""
         admission = Admission(channel, Admit(), PARTITIONS, TOPICS.replies, self.clock)
         pipeline = RequestPipeline(admission, handler, self.ctx.replies)
         if channel.topic == TOPICS.turns:

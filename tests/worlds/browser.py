@@ -28,8 +28,6 @@ LIMIT_S = 30.0
 
 
 class System(NamedTuple):
-    """A running system: address of the broker, and of the gateway."""
-
     bootstrap: str
     url: str
 

@@ -61,8 +61,6 @@ class RecordingWire(InMemoryTransport):
 
 @dataclass
 class GuardedGateway:
-    """The app, an HTTP client of it, and the records that it wrote."""
-
     app: FastAPI
     http: httpx.AsyncClient
     wire: RecordingWire

@@ -176,7 +176,6 @@ class InMemoryPipeline(PipelineRequests):
         return self.complete_modes(declared)
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
-        """Return a stopped copy of this stopped worker."""
         self.end_life()
         shutil.copytree(self.directory, directory)
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))

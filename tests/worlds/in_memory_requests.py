@@ -15,8 +15,6 @@ Json = dict[str, Any]
 
 
 class PipelineRequests:
-    """Writes requests to topics in memory, and reads their replies."""
-
     names: Topics
     topics: InMemoryTopics
     numbers: Iterator[int]
@@ -71,7 +69,6 @@ class PipelineRequests:
         return [json.loads(record.value or b"") for record in records if record.header("correlation_id") == correlation]
 
     def final_replies(self, correlation: bytes) -> list[Json]:
-        """Return the replies to a request but the partial ones."""
         return [reply for reply in self.replies(correlation) if reply["status"] != "partial"]
 
     def dead_letters(self) -> list[Record]:

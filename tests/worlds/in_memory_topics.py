@@ -51,14 +51,11 @@ class InMemoryRequestLog:
     topic: str
 
     async def is_pending(self, partition: int, offset: int) -> bool:
-        """True if a record is written there and not acknowledged."""
         places = [(record.partition, record.offset) for record in self.topics.unacknowledged(self.topic)]
         return (partition, offset) in places
 
 
 class InMemoryTopics:
-    """The logs of all topics, and the channels of a running pipeline."""
-
     def __init__(self, topics: Topics, partitions: int, clock: Clock) -> None:
         self.names = topics
         self.partitions = partitions

@@ -47,7 +47,6 @@ async def undone(http: httpx.AsyncClient, done: httpx.Response) -> httpx.Respons
 
 
 async def told_after(http: httpx.AsyncClient, done: httpx.Response) -> str:
-    """Return the notice of the page that an action leads to."""
     page = await http.get(done.headers["location"])
     notice = re.search(r'<p role="status">(.*?)</p>', page.text)
     return "" if notice is None else notice[1]

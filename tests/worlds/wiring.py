@@ -12,14 +12,12 @@ from tests.worlds.in_memory_requests import turn_message
 
 
 def wired_subscriptions(directory: Path) -> list[Subscription]:
-    """Return the subscriptions of a worker with a lexical index in this directory."""
     agents, ctx = InMemoryPipeline(directory).wire(SqliteLexicalIndex(directory))
     hooks = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
     return subscriptions(agents, hooks, ctx)
 
 
 def reading_arrows(directory: Path) -> set[Arrow]:
-    """Return the topics with the agents that act on them, by their classes."""
     return {
         (subscription.topic, agent)
         for subscription in wired_subscriptions(directory)

@@ -10,8 +10,6 @@ import grpc.aio
 
 @dataclass
 class RecordedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Sees every call before it is answered."""
-
     status: grpc.StatusCode | None = None
     hangs: bool = False
     delay_s: float = 0.0

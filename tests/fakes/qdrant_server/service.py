@@ -29,8 +29,6 @@ APPLIED = messages.UpdateResult(operation_id=1, status=messages.UpdateStatus.Com
 
 
 class Points(PointsServicer):
-    """Writes, reads and queries of points."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
 

@@ -25,8 +25,6 @@ class AlreadyExistsError(Exception):
 
 
 class Store:
-    """Opens, creates and deletes collections."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
@@ -42,7 +40,6 @@ class Store:
         self.aliases: dict[str, str] = json.loads(aliases.read_text()) if aliases.exists() else {}
 
     def shard(self, name: str) -> edge.EdgeShard:
-        """Return a collection's shard. Raises NotFoundError."""
         try:
             return self._open[self.aliases.get(name, name)]
         except KeyError:

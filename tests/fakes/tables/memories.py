@@ -61,8 +61,6 @@ class FakeMemories:
 
 
 class FakeRecords(FakeMemories):
-    """Memories of partition 0 in a dict by id."""
-
     def __init__(self, records: dict[str, Memory]) -> None:
         super().__init__()
         self._records = records

@@ -14,8 +14,6 @@ from schemas.internal.events import Embedded
 
 
 class Topic:
-    """The events of one topic and the position of its reader."""
-
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.next = 0

@@ -24,8 +24,6 @@ USER = "u1"
 
 
 class LifecycleUser:
-    """A user that publishes to `topics` and reads its memories."""
-
     def __init__(self, topics: dict[str, Topic], memories: FakeMemories, clock: FakeClock) -> None:
         self.topics = topics
         self.memories = memories

@@ -142,7 +142,6 @@ async def test_event_stream_resumes_and_holds_up_no_end(deployment: Deployment, 
 
 
 async def remembered(lines: Any, count: int) -> list[str]:
-    """Return the memories of the next events of new turns."""
     found: list[str] = []
     async with asyncio.timeout(20):
         while len(found) < count:

@@ -181,7 +181,6 @@ class Speaker:
 
 
 def is_forgotten(answer: Remembered) -> bool:
-    """True if the reply warns that the turn stays forgotten."""
     return "forgotten" in [warning.code for warning in answer.warnings]
 
 

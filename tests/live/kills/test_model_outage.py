@@ -26,8 +26,6 @@ AT_ONCE = 12
 
 @dataclass(frozen=True)
 class ConversationTurn:
-    """One turn of one of four kinds, and its expected outcome."""
-
     number: int
 
     @property

@@ -35,7 +35,6 @@ async def live_a_life(client: MemoryClient) -> str:
 
 
 async def shown(client: MemoryClient, user: str) -> Shown:
-    """Return text, mode and version of turns by conversation and turn id."""
     return {
         (str(memory.conversation_id), str(memory.turn_id)): (memory.text, memory.mode, memory.version)
         async for memory in client.iter_memories(user_id=user, include_superseded=True)

@@ -63,7 +63,6 @@ async def deployment(
 
 
 def refused(log: Path) -> list[str]:
-    """Return the lines of a log about what the broker does not allow."""
     return [line for line in log.read_text(encoding="utf-8").splitlines() if "uthorization" in line]
 
 

@@ -39,7 +39,6 @@ def shell(page: str, deployment: Deployment) -> str:
 
 
 def ask_function(deployment: Deployment) -> str:
-    """Return the README's shell function."""
     found = FUNCTION.search(shell("README.md", deployment))
     assert found
     return found.group()

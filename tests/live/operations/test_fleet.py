@@ -25,14 +25,11 @@ PARTITIONS = 4
 
 
 class Supervisor:
-    """`worker --processes 2`, with its data directory."""
-
     def __init__(self, layout: Layout, process: asyncio.subprocess.Process) -> None:
         self.layout = layout
         self.process = process
 
     async def serves_all(self) -> bool:
-        """True if both workers serve, and all partitions are served."""
         answer = await fetch(self.layout.workers_port, "/health")
         workers = json.loads(answer[1])["workers"] if answer else {}
         parts = [
@@ -53,7 +50,6 @@ def is_running(pid: int) -> bool:
 
 
 def model_of(pid: int) -> str:
-    """Return the model of an embedder's process, from its command line."""
     options = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[3])
     return json.dumps(options["model"])
 

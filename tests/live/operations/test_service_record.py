@@ -28,8 +28,6 @@ MODEL = "tests.builders.scopes.AgentScope"
 
 
 async def refusal(worker: Worker) -> str:
-    """Return the log of a worker that must end by itself."""
-
     async def ended() -> bool:
         return not worker.is_running
 

@@ -66,7 +66,6 @@ async def is_answered(wire: ServingBackend, user: str) -> int:
 
 
 async def listed(http: httpx.AsyncClient, user: str) -> dict[str, str]:
-    """Return the texts of a user's turns by memory id."""
     found: dict[str, str] = {}
     cursor: dict[str, str] = {}
     while True:

@@ -59,7 +59,6 @@ def lag(worker: Worker) -> dict[str, int]:
 
 
 async def without_lag(worker: Worker) -> bool:
-    """True if nothing is left to be done."""
     return not await asyncio.to_thread(lag, worker)
 
 

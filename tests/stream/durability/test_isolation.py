@@ -104,7 +104,6 @@ async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryPipeline, list[s
 
 
 def is_free_of(reply: Json, ids: list[str]) -> bool:
-    """True if a reply has no text and no id of A."""
     text = json.dumps(reply, ensure_ascii=False)
     return not any(part in text for part in (*TALK, *ids))
 
@@ -170,7 +169,6 @@ READS_AND_WRITES: dict[str, Json] = {"get_memory": {}, "set_memory_mode": {"mode
 
 
 def without_receipt(answer: Json) -> Json:
-    """Return an answer without the receipt of a forget, of which each has its own."""
     return {**answer, "result": {**(answer.get("result") or {}), "receipt": None}}
 
 

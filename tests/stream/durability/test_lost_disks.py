@@ -47,7 +47,6 @@ async def stored_vectors(directory: Path) -> InMemoryPipeline:
 
 
 async def unread_reports(directory: Path) -> InMemoryPipeline:
-    """Return a pipeline whose reports of written vectors are unread."""
     before = await stored_turns(directory / "told")
     told = before.copy_to(directory / "vectors")
     await finished(told, TURNS)

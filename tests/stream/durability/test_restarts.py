@@ -144,7 +144,6 @@ def named(ids: Iterable[str]) -> list[str]:
 
 
 async def ended(pipeline: InMemoryPipeline) -> Json:
-    """Return the final state of a pipeline without further kills."""
     async with pipeline.running():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(finished(pipeline), TIME_TO_END)

@@ -28,7 +28,6 @@ def scheduler(pipeline: InMemoryPipeline, schedule: Schedule = HOURLY, folder: P
 
 
 async def jobs(pipeline: InMemoryPipeline) -> list[str]:
-    """Return the kinds of all jobs that were written, with their users."""
     await pipeline.topics.settled()
     written = [from_json(record.value or b"") for record in pipeline.topics.records(pipeline.names.jobs)]
     return [f"{job['kind']} {job['scope']['user_id']}" for job in written]

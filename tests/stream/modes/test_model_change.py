@@ -37,7 +37,6 @@ async def asked_by(pipeline: InMemoryPipeline) -> tuple[str, Json]:
 
 
 async def former_of(pipeline: InMemoryPipeline) -> Json | None:
-    """Return what `health` says of the mode's former embedder."""
     former: Json | None = (await pipeline.command("health"))["result"]["modes"]["code"]["former"]
     return former
 

@@ -20,8 +20,6 @@ KETTLE = "The kettle is blue."
 
 @dataclass
 class AgentScopePipeline(InMemoryPipeline):
-    """A pipeline whose memories belong to a user and an agent."""
-
     async def remember_as(self, agent: str, text: str, turn_id: str) -> Json:
         turn = {"schema": "turn.v1", "turn_id": turn_id, "scope": {"user_id": "u1", "agent_id": agent}}
         return await self.ask(self.names.turns, {**turn, "conversation_id": "c1", "role": "user", "content": text})

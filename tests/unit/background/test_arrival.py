@@ -17,8 +17,6 @@ ELSEWHERE = (HERE + 1) % PARTITIONS
 
 
 class ArrivalHarness(WorkerHarness):
-    """A worker with the committed offsets of its group."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.committed: dict[tuple[str, int], int] = {}

@@ -17,8 +17,6 @@ from tests.harnesses.worker import HERE, WorkerHarness, change
 
 
 class ReembeddingHarness(WorkerHarness):
-    """A worker with `waiting` unprocessed events of `Embed`."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.waiting = 0

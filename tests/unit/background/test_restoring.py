@@ -43,8 +43,6 @@ class SlowIndex(FakeIndex):
 
 
 class RestoringHarness(WorkerHarness):
-    """A worker whose index can be lost."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.slow = self.index = SlowIndex()

@@ -24,8 +24,6 @@ def problem(status: int, code: str, **more: Any) -> httpx.Response:
 
 
 class Gateway:
-    """Answers by a function, and collects the requests."""
-
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
         self.asked: list[httpx.Request] = []

@@ -69,7 +69,6 @@ def test_version_is_that_of_the_project(name: str) -> None:
 
 
 def rendered(*options: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the chart's objects by kind and name."""
     command = [str(HELM), "template", "memory", str(CHART), *options]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(output)}

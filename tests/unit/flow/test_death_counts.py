@@ -17,7 +17,6 @@ OTHER = record_name("memory.turns-Remember", record(b"other", offset=8))
 
 
 def refused(deaths: DeathCounts, name: bytes) -> bool:
-    """True if the record is refused when its code runs."""
     deaths.enter(name)
     try:
         deaths.refuse_poison()

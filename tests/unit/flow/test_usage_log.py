@@ -15,8 +15,6 @@ WEEK_S = 7 * 86_400
 
 
 class UsageHarness:
-    """A log over a table that outlives it."""
-
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.table, self.commit, self.clock = FakeJsonTable(UsageHistory), commits_over(words), FakeClock()
         self.kill()

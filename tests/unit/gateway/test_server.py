@@ -93,20 +93,18 @@ async def address_seen(trusted_proxies: tuple[str, ...]) -> str:
         await serving
 
 
-async def test_nobody_is_believed_by_default() -> None:
-    assert await address_seen(()) == "127.0.0.1"
-
-
-async def test_a_trusted_proxy_is_believed() -> None:
-    assert await address_seen(("127.0.0.1",)) == "203.0.113.7"
-
-
-async def test_a_proxy_of_a_trusted_network_is_believed() -> None:
-    assert await address_seen(("127.0.0.0/8",)) == "203.0.113.7"
-
-
-async def test_another_proxy_is_not_believed() -> None:
-    assert await address_seen(("10.0.0.0/8",)) == "127.0.0.1"
+@pytest.mark.parametrize(
+    ("trusted", "address"),
+    [
+        ((), "127.0.0.1"),
+        (("127.0.0.1",), "203.0.113.7"),
+        (("127.0.0.0/8",), "203.0.113.7"),
+        (("10.0.0.0/8",), "127.0.0.1"),
+    ],
+    ids=["nobody by default", "a trusted proxy", "a proxy of a trusted network", "another proxy"],
+)
+async def test_only_a_trusted_proxy_is_believed(trusted: tuple[str, ...], address: str) -> None:
+    assert await address_seen(trusted) == address
 
 
 def test_what_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

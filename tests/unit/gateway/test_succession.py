@@ -123,7 +123,6 @@ class Deployments:
         return cast("DeploymentRecord", self.records[prefix]), cast("KafkaBackend", self.wires[prefix])
 
     def wire(self) -> ServingBackend:
-        """Return the wire that follows, from the first deployment on."""
         return ServingBackend(ConnectionSettings(topic_prefix="one.", _env_file=None), self.connect)
 
 

@@ -20,7 +20,6 @@ ELSEWHERE = SERVING.model_copy(update={"broker": "kafka://new:9092"})
 
 
 def documented(option: str) -> list[str]:
-    """Return the arguments of the documented line of `migrate` with this option."""
     [line] = re.findall(rf"^modestream (migrate .*{option}.*)$", OPERATIONS.read_text(), re.MULTILINE)
     return shlex.split(line, comments=True)
 

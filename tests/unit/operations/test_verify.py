@@ -23,8 +23,6 @@ def record(offset: int, text: str, turn_id: str, user: str = "ana", partition: i
 
 
 class Stores:
-    """A log and a table that are filled by hand."""
-
     def __init__(self, *dead: tuple[int, int]) -> None:
         self.logged = LoggedTurns({"turn.v1": Turn}, 4, frozenset(dead), {"ana"})
         self.stored = StoredRows({"ana"})

@@ -81,7 +81,6 @@ class CommitHarness:
             return [key.decode() for (key,) in connection.execute(f'SELECT key FROM "rows_{changelog}"')]
 
     def durable_offset(self, log: str) -> int | None:
-        """Return the offset that a restarted worker finds."""
         with closing(sqlite3.connect(self.databases.path(HERE))) as connection:
             row = connection.execute("SELECT next_offset FROM offsets WHERE log = ?", (log,)).fetchone()
             return None if row is None else int(row[0])

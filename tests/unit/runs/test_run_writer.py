@@ -13,8 +13,6 @@ RUN = Outgoing("memory.runs", b"u1", b"{}")
 
 
 class LookingPublisher(FakePublisher):
-    """Notes the current run of each send."""
-
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[RunTimer | None] = []

@@ -15,8 +15,6 @@ CHANGELOG = "t-memories-changelog"
 
 
 class Commits:
-    """Commits that note the rows and what is committed."""
-
     def __init__(self) -> None:
         self.rows: list[tuple[int, str, bytes, bytes | None]] = []
         self.committed: list[set[int]] = []

@@ -77,7 +77,6 @@ class Keeper:
         self._running = asyncio.create_task(self.copies.run())
 
     def other_process(self) -> PartitionLocks:
-        """Return the locks of another process of the data directory."""
         return PartitionLocks(self._directory / "run")
 
     async def keep(self, partitions: Sequence[int], due: Sequence[int] = (), served: Sequence[int] = ()) -> None:
@@ -94,7 +93,6 @@ class Keeper:
         self.store.rows(0)
 
     def position(self) -> int:
-        """Return the offset after the last row of the copy."""
         return int(databases_of(self.app).at(0).offset(CHANGELOG) or 0)
 
     async def until_at(self, offset: int) -> None:
@@ -174,7 +172,6 @@ class Copied:
         await self._keeper.until(lambda: self.committed()[0])
 
     def committed(self) -> tuple[set[bytes], set[str]]:
-        """Return the ids of the rows and of the words that are committed."""
         path = databases_of(self._keeper.app).path(0)
         with closing(sqlite3.connect(path)) as connection:
             rows = {key for (key,) in connection.execute("SELECT key FROM rows_memories")}

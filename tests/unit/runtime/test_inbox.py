@@ -12,8 +12,6 @@ from streams.runtime.delivery import MAX_WAITING_EVENTS, HeldEvent, Inbox
 
 
 class Consumer:
-    """Records acknowledged offsets."""
-
     def __init__(self) -> None:
         self.acked: list[int] = []
 

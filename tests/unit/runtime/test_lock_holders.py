@@ -39,8 +39,6 @@ async def holder(tmp_path: Path) -> AsyncIterator[Process]:
 
 
 class Seconds:
-    """A clock that is set by hand."""
-
     at = 0.0
 
     def __call__(self) -> float:

@@ -63,7 +63,6 @@ def steps(tmp_path: Path) -> Iterator[TurnSteps]:
 
 
 def raw(extra: str) -> bytes:
-    """Return a valid turn with additional raw JSON."""
     return json.dumps(turn_fields()).encode()[:-1] + extra.encode() + b"}"
 
 

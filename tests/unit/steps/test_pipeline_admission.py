@@ -21,7 +21,6 @@ from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, 
 
 
 def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
-    """Return a deadline header `seconds` from now."""
     return "deadline", str(round((clock.now().timestamp() + seconds) * 1000)).encode()
 
 

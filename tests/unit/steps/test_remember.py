@@ -40,7 +40,6 @@ async def test_mode_source_is_counted_once_for_each_new_text(worker: RememberSte
 
 
 def understood(memory: Memory, mode: str | None) -> Understood:
-    """Return the event of a model's answer about a memory's text."""
     return Understood(
         memory_id=memory.memory_id,
         text_hash=memory.reading.text_hash,

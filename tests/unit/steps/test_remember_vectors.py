@@ -12,8 +12,6 @@ from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
 
 
 class RecordedLookups:
-    """Answers whether a vector is in the index, and records the lookups."""
-
     def __init__(self, *, is_there: bool) -> None:
         self.is_there = is_there
         self.asked: list[str] = []

@@ -25,8 +25,6 @@ TURN = {"schema": "turn.v1", "turn_id": "t1", "scope": {"user_id": "u1"}, "conve
 
 @dataclass
 class Registry:
-    """A registry that knows each schema by its subject and text."""
-
     address: str = ""
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
     failures: list[int] = field(default_factory=list)

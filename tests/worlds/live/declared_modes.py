@@ -38,8 +38,6 @@ class KnownMode:
 
 @dataclass(frozen=True)
 class ModeCommand:
-    """A command and its effect on the expected state."""
-
     command: str
     arguments: Json
     holds: Callable[[], None]

@@ -120,8 +120,6 @@ class Worker:
 
 @dataclass
 class Deployment:
-    """The topics, consumer group and workers of one test."""
-
     bootstrap: str
     directory: Path
     models: Path

@@ -58,7 +58,6 @@ def silent(_: ReceivedRecord) -> Sequence[Json]:
 
 
 def partition_of(key: str) -> int:
-    """Return the partition that Kafka's clients choose for a key."""
     partition: int = DefaultPartitioner()(key.encode(), list(range(PARTITIONS)), [])
     return partition
 

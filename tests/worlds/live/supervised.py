@@ -28,8 +28,6 @@ def is_alive(pid: int) -> bool:
 
 
 class Up:
-    """A supervisor process on a data directory."""
-
     def __init__(self, directory: Path, port: int) -> None:
         self._directory = directory
         self.bootstrap = f"127.0.0.1:{port}"

@@ -14,7 +14,6 @@ if __name__ == "__main__":
     directory, port = Path(sys.argv[1]), int(sys.argv[2])
 
     async def probe(_: str) -> bool:
-        """True if the worker of this start serves."""
         with suppress(OSError, ValueError):
             pid = int((directory / "run" / "worker.pid").read_text())
             return bool(json.loads((directory / "given").read_text())["pid"] == pid)

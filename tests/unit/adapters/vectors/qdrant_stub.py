@@ -111,7 +111,6 @@ def described(created: dict[str, Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def qdrant_stub() -> AsyncIterator[QdrantStub]:
-    """Run a stub on a free port of the loopback."""
     stub = QdrantStub()
     server = await asyncio.start_server(stub.serve, "127.0.0.1", 0)
     stub.port = server.sockets[0].getsockname()[1]

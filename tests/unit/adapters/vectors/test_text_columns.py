@@ -41,7 +41,6 @@ QUESTION = drawn([4], 5, 16) / np.float32(5)
 
 
 def named(found: Nearest) -> dict[tuple[str, int], float]:
-    """Return the scores of all passages that were scored."""
     assert found.passages is not None
     owners = [found.table[row] for row in found.passages.rows.tolist()]
     keys = zip(owners, found.passages.parts.tolist(), strict=True)

@@ -24,8 +24,6 @@ QUESTION = TextQuestion(QuestionSteps.of(np.eye(3, 32, dtype=np.float32)))
 
 
 class CountingStore(PackedVectors):
-    """Notes the ids that are read."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.asked: list[str] = []

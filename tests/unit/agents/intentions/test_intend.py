@@ -25,8 +25,6 @@ SCOPE = {"user_id": "ana", "project_id": "default"}
 
 
 class IntendHarness:
-    """`Intend` over fakes, with the memories of its events."""
-
     def __init__(self) -> None:
         self.table = FakeIntentions()
         self.memories = FakeMemories()

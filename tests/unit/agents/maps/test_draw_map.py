@@ -47,7 +47,6 @@ class MapHarness(RetrievalHarness):
         self.draw_map = self.restarted()
 
     def restarted(self) -> DrawMap:
-        """Return an agent that knows the kept maps alone."""
         return draw_map_over(self.stores, self.spaces, self.index, self.clock, self.directory)
 
     async def tell(self, count: int, start: int = 0, **fields: Any) -> list[Memory]:

@@ -1,5 +1,7 @@
 """`Remember`: turns in, records and events out."""
 
+from typing import Any
+
 import pytest
 
 from agents.memory.write_memory import finish
@@ -156,22 +158,13 @@ def test_same_turn_of_another_user_is_another_memory(harness: RememberHarness) -
     assert not theirs.result.duplicate
 
 
-def test_turn_failed_by_a_full_disk_is_new_on_retry(harness: RememberHarness) -> None:
-    harness.words.full = True
+@pytest.mark.parametrize("full", ["words", "memories"])
+def test_turn_failed_by_a_full_store_is_new_on_retry(harness: RememberHarness, full: str) -> None:
+    store: Any = getattr(harness, full)
+    store.full = True
     with pytest.raises(Unavailable):
         harness.say("violin", 3)
-    harness.words.full = False
-    accepted = harness.say("violin", 3)
-    assert accepted.result.duplicate is False
-    assert harness.count_postings("violin") == 1
-    assert accepted.event is not None
-
-
-def test_turn_that_a_full_table_failed_is_new_on_retry(harness: RememberHarness) -> None:
-    harness.memories.full = True
-    with pytest.raises(Unavailable):
-        harness.say("violin", 3)
-    harness.memories.full = False
+    store.full = False
     accepted = harness.say("violin", 3)
     assert accepted.result.duplicate is False
     assert harness.count_postings("violin") == 1

@@ -13,8 +13,6 @@ OWN = Mode(name="code", embedder="tiny48", embedding_dim=48, project="p1")
 
 
 class SpacesHarness:
-    """The vector spaces of Ana's modes."""
-
     def __init__(self, *modes: Mode) -> None:
         self.modes, self.embedders = FakeModes(), FakeEmbedders()
         self.modes.declare(*modes, boundary="ana")

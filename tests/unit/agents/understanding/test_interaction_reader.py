@@ -134,8 +134,6 @@ async def test_unstable_deployment_is_general_unless_highly_confident() -> None:
 
 
 class RefusingEmbedder:
-    """A model that fails on every text."""
-
     async def passage(self, *_: object, **__: object) -> Encoded:
         raise RuntimeError("the process died three times over this text")
 

@@ -35,7 +35,6 @@ def context(wire: FakeWire, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def turns(wire: FakeWire, count: int) -> list[Json]:
-    """Return the turns that were written, once there are so many."""
     async with asyncio.timeout(5):
         while len(written := [record for record in wire.records if record["schema"] == "turn.v1"]) < count:
             await asyncio.sleep(0.005)

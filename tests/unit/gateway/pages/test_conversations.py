@@ -29,8 +29,6 @@ def conversation(project: str = "home", **fields: Any) -> Record:
 
 
 class Conversations:
-    """Answers lists: these conversations, and turns."""
-
     def __init__(self, wire: FakeWire) -> None:
         self.found = [conversation()]
         self.turns = [

@@ -75,8 +75,6 @@ def test_mode_on_arrival(case: Arrival) -> None:
 
 
 class Answer(NamedTuple):
-    """A model's answer about a memory with a mode."""
-
     why: str
     stands: ModeChoice
     answered: str | None

@@ -13,8 +13,18 @@ def stated(text: str) -> list[str]:
     return [text[span.start : span.end] for span in sentence_spans(text)]
 
 
-def test_sentences_end_at_punctuation_and_lines() -> None:
-    assert stated("One is here.  Two is there! Three?\nFour") == ["One is here.", "Two is there!", "Three?", "Four"]
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One is here.  Two is there! Three?\nFour", ["One is here.", "Two is there!", "Three?", "Four"]),
+        ("It takes 200 ms. To deploy, wait.", ["It takes 200 ms.", "To deploy, wait."]),
+        ("- Never deploy.\n2) Call Ana.\n## A title", ["Never deploy.", "Call Ana.", "A title"]),
+        ('She wrote: "We use Oracle. It is slow." We use MySQL.', ["We use MySQL."]),
+    ],
+    ids=["punctuation and lines", "a unit is no abbreviation", "without bullets", "after a quotation"],
+)
+def test_sentences_of_a_text(text: str, sentences: list[str]) -> None:
+    assert stated(text) == sentences
 
 
 @pytest.mark.parametrize(
@@ -31,14 +41,6 @@ def test_abbreviations_and_dates_do_not_end_a_sentence(text: str) -> None:
     assert stated(text) == [text]
 
 
-def test_unit_before_full_stop_is_no_abbreviation() -> None:
-    assert stated("It takes 200 ms. To deploy, wait.") == ["It takes 200 ms.", "To deploy, wait."]
-
-
-def test_bullets_are_not_part_of_the_sentence() -> None:
-    assert stated("- Never deploy.\n2) Call Ana.\n## A title") == ["Never deploy.", "Call Ana.", "A title"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,10 +55,6 @@ def test_bullets_are_not_part_of_the_sentence() -> None:
 )
 def test_quotations_code_and_tables_are_skipped(text: str) -> None:
     assert stated(text) == []
-
-
-def test_sentences_after_a_quotation_are_found() -> None:
-    assert stated('She wrote: "We use Oracle. It is slow." We use MySQL.') == ["We use MySQL."]
 
 
 @given(TEXTS)

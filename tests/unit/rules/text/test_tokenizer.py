@@ -51,25 +51,22 @@ def test_an_identifier_is_found_whole_and_in_parts(identifier: str, parts: list[
     assert len(set(tokenize(identifier)) - set(parts)) == 1, "the whole is a term of its own"
 
 
-def test_ordinary_compound_gives_only_its_parts() -> None:
-    assert tokenize("well-known") == ["well", "known"]
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        pytest.param("well-known", ["well", "known"], id="an ordinary compound gives only its parts"),
+        pytest.param("don't take the girl's", ["don't", "take", "the", "girl's"], id="a contraction is one word"),
+        pytest.param("tram, harbour, tram", ["tram", "harbour", "tram"], id="repetitions and order are kept"),
+        pytest.param("... ?! -- ()", [], id="punctuation alone has no terms"),
+    ],
+)
+def test_terms_of_a_text(text: str, terms: list[str]) -> None:
+    assert tokenize(text) == terms
 
 
 def test_unspaced_script_gives_characters_and_pairs() -> None:
     assert tokenize("新加坡") == ["新", "加", "坡", "新加", "加坡"]
     assert tokenize("v2新") == ["v2", "新"]
-
-
-def test_a_contraction_is_one_word() -> None:
-    assert tokenize("don't take the girl's bike") == ["don't", "take", "the", "girl's", "bike"]
-
-
-def test_repetitions_and_order_are_kept() -> None:
-    assert tokenize("tram, harbour, tram") == ["tram", "harbour", "tram"]
-
-
-def test_punctuation_alone_has_no_terms() -> None:
-    assert tokenize("... ?! -- ()") == []
 
 
 def test_question_terms_exclude_stop_words() -> None:
