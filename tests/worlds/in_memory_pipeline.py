@@ -246,6 +246,7 @@ class InMemoryPipeline(PipelineRequests):
             self.jobs._triggers = self.jobs._commands = None
             for run in runs:
                 run.cancel()
+            await self.file_reader.close()
             for agent in app.agents.values():
                 await agent.stop()
             self.end_life()
