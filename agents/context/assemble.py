@@ -26,12 +26,11 @@ from agents.ports.pipelines import ActivePipelines, State
 from agents.ports.stores import Intentions, Memories
 from agents.rules.answer.hits import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
-from agents.rules.context.packing import ContextPacker
+from agents.rules.context.packing import ContextPacker, estimate_turns
 from agents.rules.context.section_candidates import allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import is_contradicted
 from agents.rules.cues.mode_taxonomy import ModeTable, ModeTaxonomy
-from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.stability import (
     StabilitySource,
     assume_stable,

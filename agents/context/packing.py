@@ -17,11 +17,10 @@ from agents.context.sizing import EntrySizer, Pauses, text_chars
 from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of
-from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
+from agents.rules.context.packing import MIN_ENTRY_TOKENS, ContextPacker, SectionFilling, SizedEntry, estimate_turns
 from agents.rules.context.section_candidates import MAX_RELATED_HITS
 from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.passages import Span, lexical_text
 from schemas.failures import Rejected
 from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest

@@ -18,10 +18,11 @@ from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.hits import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import category_text
+from agents.rules.context.packing import estimate_turns
 from agents.rules.context.section_candidates import SectionCandidates, capsule_of, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.mode_taxonomy import ModeTaxonomy
-from agents.rules.index.memory_columns import estimate_turns, filtered_reader, last_turns
+from agents.rules.index.memory_columns import filtered_reader, last_turns
 from agents.rules.index.vocabulary import idf
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.assemble import AssembleRequest

@@ -267,8 +267,7 @@ class AdjustIntention:
         columns = memories.columns
         of_scope = memories.of_kind(lambda kind: kind.type == TURN_TYPE and dict(kind.scope) == run.scope)
         wanted = columns.live & of_scope.astype(np.bool_) & (columns.source >= since) & (columns.source < run.until)
-        numbers = np.flatnonzero(wanted)
-        in_order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
+        in_order = columns.by_time(np.flatnonzero(wanted))
         turns = [
             turn
             for memory_id in [memories.id_of[number] for number in in_order[-MAX_READ_TURNS:].tolist()]

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,7 +33,7 @@ from agents.rules.answer.list_pages import (
     request_digest,
 )
 from agents.rules.index.columns import MISSING
-from agents.rules.index.memory_columns import MemoryColumns, filtered_reader
+from agents.rules.index.memory_columns import filtered_reader
 from agents.rules.memory.resources import with_turn_metadata
 from agents.rules.query.plans import where_of
 from schemas.messages.retrieval import ListRequest
@@ -235,9 +236,7 @@ class List:
         groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
         after = cursor.position if cursor else None
-        items, last = await read_page(
-            order, after, request.limit, _GroupReader(groups, turns, self.memories.get), slices
-        )
+        items, last = await read_page(order, after, request.limit, _GroupReader(groups, self.memories.get), slices)
         return ListResult(items=items, next=_next(request, beginning, last), total=len(order))
 
 
@@ -274,7 +273,6 @@ class _MemoryReader:
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _GroupReader:
     groups: ListedGroups
-    turns: MemoryColumns
     read: ReadMemory
 
     def exact(self, item: OrderedItem) -> Position:
@@ -283,9 +281,8 @@ class _GroupReader:
     def build(self, item: OrderedItem) -> BuiltItem:
         group = self.groups.build(item.number)
         if isinstance(group, ListedConversation):
-            scope = tuple(sorted(group.scope.items()))
-            first = self.turns.beginning(scope, group.conversation_id, TITLE_TURNS)
-            group.title = title_of([turn for turn in map(self.read, first) if turn is not None])
+            first = map(self.read, self.groups.first_turns(item.number, TITLE_TURNS))
+            group.title = title_of([turn for turn in first if turn is not None])
         return BuiltItem(item.position, group, 0)
 
 
@@ -297,8 +294,8 @@ def title_of(turns: Sequence[Memory]) -> str | None:
     for turn in turns:
         if isinstance(title := turn.metadata.get("title"), str) and title.strip():
             return _first_words(title)
-    first = next((turn for turn in turns if turn.role == "user"), turns[0] if turns else None)
-    return _first_words(first.text) or None if first is not None else None
+    first = next(chain((turn for turn in turns if turn.role == "user"), turns), None)
+    return None if first is None else _first_words(first.text) or None
 
 
 def _first_words(text: str) -> str:

@@ -226,6 +226,10 @@ class ListedGroups:
         # It is part of cursors: its spelling must not change.
         return json.dumps(self._names[group] if self._by_conversation else self._scopes[group], ensure_ascii=False)
 
+    def first_turns(self, place: int, limit: int) -> list[str]:
+        """Return the ids of the first turns of a conversation, at most `limit`, whichever of them match."""
+        return self._turns.beginning(*self._names[int(self._rows.groups[self._starts[place]])], limit)
+
     def build(self, place: int) -> ListedConversation | ListedProject:
         rows = self._rows.at(slice(self._starts[place], self._ends[place]))
         group = int(rows.groups[0])

@@ -286,8 +286,7 @@ def list_distillable_turns(memories: MemoryColumns, scope: Mapping[str, str], mo
     ).astype(np.bool_)
     columns = memories.columns
     numbers = np.flatnonzero(columns.live & matching & ((columns.labels & EXCLUDED_LABELS.value) == 0))
-    order = np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))
-    return [memories.id_of[number] for number in numbers[order].tolist()]
+    return [memories.id_of[number] for number in columns.by_time(numbers).tolist()]
 
 
 def is_in_run(memory: Memory, run: str, until: int) -> bool:

@@ -5,14 +5,27 @@ must shrink, the memory kept last is dropped first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from modestream_client.contexts import SECTIONS, Section
+from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.context.formats import Entry
 from agents.rules.text.overlap import ShingleIndex
 from schemas.state.memories import Memory
+
+MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}
+"""Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one.
+Limits the turns to read."""
+
+MAX_WINDOW_TURNS = 1000
+"""Maximum turns of a window, however large the budget: each is a record to read."""
+
+
+def estimate_turns(tokens: int, context_format: ContextFormat) -> int:
+    """Return how many turns this many tokens may hold."""
+    return min(tokens // MIN_ENTRY_TOKENS[context_format], MAX_WINDOW_TURNS)
 
 
 class SizedEntry(NamedTuple):

@@ -50,8 +50,7 @@ class VisibleSet:
         if conversation is not None:
             turns = memory_columns.latest(where, conversation, MAX_CONVERSATION_TURNS)
             in_conversation[[memory_columns.number_of[turn] for turn in turns]] = True
-        numbers = np.flatnonzero(admitted)
-        order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
+        order = columns.by_time(np.flatnonzero(admitted))
         time_rank = np.full(len(admitted), MISSING)
         time_rank[order] = np.arange(len(order))
         return cls(columns, admitted, admitted, admitted, in_conversation, time_rank)

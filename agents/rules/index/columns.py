@@ -64,6 +64,10 @@ class ColumnArrays:
             getattr(new, column.name)[: len(self.live)] = getattr(self, column.name)
         return new
 
+    def by_time(self, numbers: IntArray) -> IntArray:
+        """Return these numbers of memories by their times, those of the same time in the order of the log."""
+        return numbers[np.lexsort((self.source[numbers], self.occurred_ms[numbers]))]
+
 
 @dataclass(slots=True)
 class TurnOrder:

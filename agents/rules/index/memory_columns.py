@@ -16,7 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 import orjson
 from modestream_client.arguments import Filters, FilterValue
-from modestream_client.vocabulary import ContextFormat, Decay
+from modestream_client.vocabulary import Decay
 from numpy.typing import NDArray
 
 from agents.rules.cues.labels import SentenceLabel
@@ -404,18 +404,14 @@ class MemoryColumns:
 
         Conversations of this name in several admitted scopes are read as one.
         """
-        turns = np.flatnonzero(self.in_conversation(conversation) & self.admitted(where))
-        order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
-        newest = turns[order[max(0, len(order) - limit) :]]
-        return [self.id_of[number] for number in newest.tolist()]
+        turns = self.columns.by_time(np.flatnonzero(self.in_conversation(conversation) & self.admitted(where)))
+        return [self.id_of[number] for number in turns[max(0, len(turns) - limit) :].tolist()]
 
     def beginning(self, scope: ScopeItems, conversation: str, limit: int) -> list[str]:
         """Return the ids of the first turns of a conversation, at most `limit`, oldest first."""
-        turns = np.flatnonzero(
-            self.columns.live & (self.columns.conversations == self._conversations.get((scope, conversation), -2))
-        )
-        order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
-        return [self.id_of[number] for number in turns[order[:limit]].tolist()]
+        index = self._conversations.get((scope, conversation), MISSING - 1)
+        turns = self.columns.by_time(np.flatnonzero(self.columns.live & (self.columns.conversations == index)))
+        return [self.id_of[number] for number in turns[:limit].tolist()]
 
     def kind_of(self, memory_id: str) -> MemoryKind:
         return next(islice(self.kinds, int(self.columns.kinds[self.number_of[memory_id]]), None))
@@ -479,16 +475,9 @@ def filtered_reader(read: ReadMemory, columns_of: Callable[[str], MemoryColumns]
     return read_matching
 
 
-MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}
-"""Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one.
-Limits the turns to read."""
-
 MAX_REPORTED_TURNS = 200
 """Last turns that a reply includes or reports as dropped. Reporting all would make the reply grow with the
 conversation."""
-
-MAX_WINDOW_TURNS = 1000
-"""Maximum turns of a window, however large the budget: each is a record to read."""
 
 
 def last_turns(columns: MemoryColumns, where: MemoryFilter, conversation: str | None, count: int = 0) -> list[str]:
@@ -496,8 +485,3 @@ def last_turns(columns: MemoryColumns, where: MemoryFilter, conversation: str | 
     if conversation is None:
         return []
     return columns.latest(where, conversation, max(MAX_REPORTED_TURNS, count))
-
-
-def estimate_turns(tokens: int, context_format: ContextFormat) -> int:
-    """Return how many turns this many tokens may hold."""
-    return min(tokens // MIN_ENTRY_TOKENS[context_format], MAX_WINDOW_TURNS)

@@ -1,9 +1,12 @@
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.context.formats import Entry
-from agents.rules.context.packing import ContextPacker, SizedEntry
+from agents.rules.context.packing import MAX_WINDOW_TURNS, MIN_ENTRY_TOKENS, ContextPacker, SizedEntry, estimate_turns
 from agents.rules.text.overlap import ShingleIndex
 from tests.builders.memories import made
 
@@ -168,3 +171,9 @@ def test_longer_text_is_shown_only_where_there_is_room() -> None:
     packer.lengthen(sized_text("the whole text", 1, 15))
     assert texts_of(packer) == ["the whole text", "turn 2"]
     assert packer.left == 0
+
+
+@pytest.mark.parametrize("name", get_args(ContextFormat))
+def test_budget_holds_a_bounded_number_of_turns(name: ContextFormat) -> None:
+    assert estimate_turns(10 * MIN_ENTRY_TOKENS[name], name) == 10
+    assert estimate_turns(10**12, name) == MAX_WINDOW_TURNS

@@ -1,23 +1,19 @@
 """Columns of one boundary: filters, neighbours, speakers, languages."""
 
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.index import memory_columns
 from agents.rules.index.columns import MISSING, TurnOrder
 from agents.rules.index.memory_columns import (
     MAX_REPORTED_TURNS,
-    MAX_WINDOW_TURNS,
-    MIN_ENTRY_TOKENS,
     MemoryColumns,
     MemoryKind,
     MemoryRow,
     Trait,
-    estimate_turns,
     last_turns,
 )
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
@@ -357,12 +353,6 @@ def test_window_is_the_end_of_a_conversation_and_bounded() -> None:
     anything = MemoryFilter("ana")
     assert last_turns(store, anything, "c1", 100) == memory_ids(*range(100, MAX_REPORTED_TURNS + 100))
     assert len(last_turns(store, anything, "c1", MAX_REPORTED_TURNS + 50)) == MAX_REPORTED_TURNS + 50
-
-
-@pytest.mark.parametrize("name", get_args(ContextFormat))
-def test_budget_holds_a_bounded_number_of_turns(name: ContextFormat) -> None:
-    assert estimate_turns(10 * MIN_ENTRY_TOKENS[name], name) == 10
-    assert estimate_turns(10**12, name) == MAX_WINDOW_TURNS
 
 
 def test_no_conversation_has_no_window() -> None:
