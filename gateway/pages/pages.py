@@ -91,6 +91,11 @@ def scripts_of(folder: str) -> Sequence[str]:
     return [name for name in _digests() if name.startswith(f"{folder}/") and name.endswith(".js")]
 
 
+def accepts_gzip(request: Request) -> bool:
+    """True if an answer may be packed by its route; the middleware packs any other one, each time."""
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
 async def serve_asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _digests():
@@ -100,7 +105,7 @@ async def serve_asset(request: Request) -> Response:
     content, packed = _content(name)
     if packed is not None:
         headers |= {"Vary": "Accept-Encoding"}
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if accepts_gzip(request):
             content, headers = packed, headers | {"Content-Encoding": "gzip"}
     return Response(content, media_type=MEDIA_TYPES.get(Path(name).suffix), headers=headers)
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.formats import plural, type_name
-from gateway.pages.pages import Pages, scripts_of
+from gateway.pages.pages import Pages, accepts_gzip, scripts_of
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.pages.texts import marked_text
 from gateway.service.calls import Json, Refused
@@ -74,7 +74,7 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
         span = {name: view.query[name] for name in ("since", "until") if view.query.get(name)}
         fields = {"mode": view.mode or ANY_VALUE, "limit": limit, **span}
         result = await pages.service.operations.run(GET_MAP, view.call(MAP_WAIT_S), view.read_scope, fields)
-        is_compressed = "gzip" in request.headers.get("accept-encoding", "")
+        is_compressed = accepts_gzip(request)
         body = await asyncio.to_thread(_encode_map, result, view.hue, compressed=is_compressed)
         headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if is_compressed else {})}
         return Response(body, media_type="application/json", headers=headers)
