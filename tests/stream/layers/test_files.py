@@ -5,6 +5,7 @@ import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -29,8 +30,8 @@ async def upload(
     """Store bytes as the gateway does, and publish their turn; return the hash."""
     body = text.encode()
     sha256 = hashlib.sha256(body).hexdigest()
-    memory_id = derive_memory_id(SCOPE | {"user_id": user}, "c1", turn_id)
-    await pipeline.file_bytes.put(upload_key(user, sha256, memory_id, uuid4().hex), io.BytesIO(body))
+    place = upload_key(user, sha256, turn_id_of(turn_id, user), uuid4().hex)
+    await pipeline.file_bytes.put(place, io.BytesIO(body))
     await pipeline.ask(pipeline.names.turns, naming(sha256, turn_id, user, **fields))
     return sha256
 
@@ -71,6 +72,13 @@ async def is_read(pipeline: InMemoryPipeline, turn_id: str = "f-1", user: str = 
     return resource(pipeline, turn_id, user)
 
 
+async def upload_and_read(pipeline: InMemoryPipeline, text: str = TEXT, **fields: Any) -> str:
+    """Upload a file, and wait until it is read; return the hash."""
+    sha256 = await upload(pipeline, text, **fields)
+    await is_read(pipeline)
+    return sha256
+
+
 async def stored(pipeline: InMemoryPipeline, user: str = "u1") -> list[str]:
     return [found.key for found in await pipeline.file_bytes.find(boundary_prefix(user))]
 
@@ -84,15 +92,13 @@ async def test_a_file_is_read_after_its_turn_was_stored(pipeline: InMemoryPipeli
 
 
 async def test_parts_lie_at_their_places_in_the_whole_text(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     quotes = [part.evidence[0] for part in parts(pipeline)]
     assert [TEXT[quote.start : quote.end] for quote in quotes] == [part.text for part in parts(pipeline)]
 
 
 async def test_what_a_file_says_is_found_in_the_hit_of_its_turn(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     for number in range(5):
         await pipeline.remember(f"The weather in Faro was fine on day {number}.")
     await pipeline.topics.settled()
@@ -102,8 +108,7 @@ async def test_what_a_file_says_is_found_in_the_hit_of_its_turn(pipeline: InMemo
 
 
 async def test_a_part_is_a_hit_by_its_type(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline, metadata={"client": "Acme"})
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline, metadata={"client": "Acme"})
     hit = (await pipeline.retrieve(QUESTION, types=["document"]))["result"]["hits"][0]
     assert hit["evidence"][0]["resource"] == f"file:{sha256}"
     assert hit["turn_id"] == "f-1"
@@ -111,16 +116,14 @@ async def test_a_part_is_a_hit_by_its_type(pipeline: InMemoryPipeline) -> None:
 
 
 async def test_a_context_cites_the_file(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     context = (await pipeline.assemble(QUESTION, budget_tokens=4000, format="compact"))["result"]
     assert "house.txt: " in context["messages"][1]["content"]
     assert KEY in context["messages"][1]["content"]
 
 
 async def test_a_repeated_turn_makes_no_second_part(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     before = parts(pipeline)
     for record in pipeline.topics.records(pipeline.names.turns):
         await pipeline.publish(pipeline.names.turns, record.value or b"")
@@ -144,8 +147,7 @@ async def test_a_retry_makes_no_second_part(pipeline: InMemoryPipeline) -> None:
 
 @pytest.mark.parametrize("how", [{"turn_id": "f-1", "conversation_id": "c1"}, {"project": True}, {"user": True}])
 async def test_what_is_forgotten_leaves_neither_parts_nor_bytes(pipeline: InMemoryPipeline, how: Json) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await upload(pipeline, user="u2")
     await is_read(pipeline, user="u2")
     message = command_message("forget") | {"arguments": how}
@@ -156,8 +158,7 @@ async def test_what_is_forgotten_leaves_neither_parts_nor_bytes(pipeline: InMemo
 
 
 async def test_bytes_stay_until_the_last_turn_is_forgotten(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline)
     await pipeline.ask(pipeline.names.turns, naming(sha256, "f-2"))
     await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
     assert (await is_read(pipeline, "f-2")).status == "ready"
@@ -168,8 +169,7 @@ async def test_bytes_stay_until_the_last_turn_is_forgotten(pipeline: InMemoryPip
 
 
 async def test_a_forgotten_turn_that_is_uploaded_again_leaves_no_bytes(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
     await until_gone(pipeline)
     await upload(pipeline)
@@ -177,8 +177,7 @@ async def test_a_forgotten_turn_that_is_uploaded_again_leaves_no_bytes(pipeline:
 
 
 async def test_parts_follow_their_turn_into_another_mode(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     await pipeline.command("set_memory_mode", memory_id=turn_id_of("f-1"), mode="code")
     await pipeline.topics.settled()
@@ -186,15 +185,13 @@ async def test_parts_follow_their_turn_into_another_mode(pipeline: InMemoryPipel
 
 
 async def test_parts_are_filtered_with_their_turn(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.command("set_memory_visibility", memory_id=turn_id_of("f-1"), searchable=False)
     assert (await pipeline.retrieve(QUESTION, types=["document"]))["result"]["hits"] == []
 
 
 async def test_an_edited_turn_keeps_the_parts_of_the_same_file(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline)
     texts = [part.text for part in parts(pipeline)]
     await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1", content="Here it is, for the others."))
     await pipeline.topics.settled()
@@ -203,8 +200,7 @@ async def test_an_edited_turn_keeps_the_parts_of_the_same_file(pipeline: InMemor
 
 
 async def test_an_edited_turn_loses_the_parts_of_a_file_that_it_no_longer_has(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.topics.settled()
     assert parts(pipeline) == []
@@ -213,16 +209,14 @@ async def test_an_edited_turn_loses_the_parts_of_a_file_that_it_no_longer_has(pi
 async def test_bytes_that_an_edit_left_go_once_no_upload_of_the_turn_can_be_on_its_way(
     pipeline: InMemoryPipeline,
 ) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     pipeline.clock.forward(10**9)
     await pipeline.remember("There is no file any more.", "f-1")
     await until_gone(pipeline)
 
 
 async def test_bytes_that_an_edit_left_go_with_the_forgotten_turn(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.command("forget", turn_id="f-1", conversation_id="c1")
     await until_gone(pipeline)
@@ -231,8 +225,7 @@ async def test_bytes_that_an_edit_left_go_with_the_forgotten_turn(pipeline: InMe
 async def test_a_file_that_is_uploaded_again_while_its_bytes_are_removed_is_kept(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     remove, again = pipeline.file_bytes.remove, asyncio.Event()
 
     async def remove_after_upload(keys: Sequence[str]) -> None:
@@ -251,8 +244,7 @@ async def test_a_file_that_is_uploaded_again_while_its_bytes_are_removed_is_kept
 
 
 async def test_bytes_of_an_upload_on_its_way_are_kept(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline)
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.topics.settled()
     # Its bytes are there, and its turn comes later.
@@ -265,20 +257,17 @@ async def test_bytes_of_an_upload_on_its_way_are_kept(pipeline: InMemoryPipeline
 
 
 async def test_a_forgotten_part_is_not_made_again(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     first, *others = [part.memory_id for part in parts(pipeline)]
     await pipeline.command("forget", memory_id=first)
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.topics.settled()
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     assert [part.memory_id for part in parts(pipeline)] == others
 
 
 async def test_bytes_of_another_user_are_like_bytes_of_nobody(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline)
     await pipeline.ask(pipeline.names.turns, naming(sha256, "f-9", "u2"))
     assert (await is_read(pipeline, "f-9", "u2")).code == "unavailable"
 
@@ -308,8 +297,7 @@ async def test_a_killed_worker_goes_on_reading(tmp_path: Path) -> None:
 async def test_reconcile_removes_bytes_whose_turn_never_came(pipeline: InMemoryPipeline) -> None:
     key = file_key("u1", "0" * 64, turn_id_of("f-7"))
     await pipeline.file_bytes.put(key, io.BytesIO(b"lost"))
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     assert (await pipeline.command("reconcile"))["result"]["orphans"] == 0
     pipeline.clock.forward(10**9)
     assert (await pipeline.command("reconcile"))["result"]["orphans"] == 1
@@ -317,8 +305,7 @@ async def test_reconcile_removes_bytes_whose_turn_never_came(pipeline: InMemoryP
 
 
 async def test_health_counts_files(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     await pipeline.ask(pipeline.names.turns, naming("0" * 64, "f-2"))
     await is_read(pipeline, "f-2")
     counted = (await pipeline.command("health"))["result"]["files"]
@@ -332,8 +319,7 @@ async def test_get_file_names_a_file_of_the_user_alone(pipeline: InMemoryPipelin
 
 
 async def test_files_are_listed_newest_first_with_what_became_of_them(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline, occurred_at="2026-03-01T09:00:00Z")
-    await is_read(pipeline)
+    await upload_and_read(pipeline, occurred_at="2026-03-01T09:00:00Z")
     await pipeline.ask(pipeline.names.turns, naming("0" * 64, "f-2") | {"occurred_at": "2026-03-02T09:00:00Z"})
     await is_read(pipeline, "f-2")
     listed = (await pipeline.command("list_files"))["result"]
@@ -343,8 +329,7 @@ async def test_files_are_listed_newest_first_with_what_became_of_them(pipeline: 
 
 
 async def test_a_list_of_files_has_its_filters(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     assert (await pipeline.command("list_files", status="failed"))["result"]["files"] == []
     assert (await pipeline.command("list_files", conversation_id="c9"))["result"]["total"] == 0
     assert (await pipeline.command("list_files", "u2"))["result"]["files"] == []
@@ -352,8 +337,7 @@ async def test_a_list_of_files_has_its_filters(pipeline: InMemoryPipeline) -> No
 
 
 async def test_the_text_of_a_file_is_shown_part_by_part(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     shown = (await pipeline.command("get_file_parts", memory_id=turn_id_of("f-1")))["result"]
     assert KEY in shown["parts"][-1]["text"]
     assert shown["total"] == shown["file"]["parts"]
@@ -367,8 +351,7 @@ async def test_the_text_of_a_file_is_shown_part_by_part(pipeline: InMemoryPipeli
 
 
 async def test_the_text_of_a_file_is_shown_to_its_user_alone(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline)
-    await is_read(pipeline)
+    await upload_and_read(pipeline)
     refused = await pipeline.command("get_file_parts", "u2", memory_id=turn_id_of("f-1"))
     assert refused["error"]["code"] == "not_found"
 
@@ -411,8 +394,7 @@ def items(pipeline: InMemoryPipeline) -> list[Memory]:
 
 
 async def test_a_note_has_items_with_their_place_in_it(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline, NOTE)
     [item] = items(pipeline)
     [quote] = item.evidence
     assert item.text == DECISION
@@ -436,15 +418,13 @@ async def test_a_note_that_is_read_again_has_no_second_item(pipeline: InMemoryPi
 
 @pytest.mark.parametrize("how", [{"turn_id": "f-1", "conversation_id": "c1"}, {"project": True}, {"user": True}])
 async def test_items_of_a_forgotten_file_are_gone(pipeline: InMemoryPipeline, how: Json) -> None:
-    await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    await upload_and_read(pipeline, NOTE)
     await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": how})
     assert items(pipeline) == []
 
 
 async def test_a_forgotten_item_of_a_file_is_not_made_again(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    await upload_and_read(pipeline, NOTE)
     await pipeline.command("forget", memory_id=items(pipeline)[0].memory_id)
     await upload(pipeline, NOTE, turn_id="f-2")
     await is_read(pipeline, "f-2")
@@ -452,24 +432,21 @@ async def test_a_forgotten_item_of_a_file_is_not_made_again(pipeline: InMemoryPi
 
 
 async def test_an_edited_turn_keeps_the_items_of_the_same_file(pipeline: InMemoryPipeline) -> None:
-    sha256 = await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    sha256 = await upload_and_read(pipeline, NOTE)
     await pipeline.ask(pipeline.names.turns, naming(sha256, "f-1", content="Here it is, for the others."))
     await pipeline.topics.settled()
     assert [item.text for item in items(pipeline)] == [DECISION]
 
 
 async def test_an_edited_turn_loses_the_items_of_a_file_that_it_no_longer_has(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    await upload_and_read(pipeline, NOTE)
     await pipeline.remember("There is no file any more.", "f-1")
     await pipeline.topics.settled()
     assert items(pipeline) == []
 
 
 async def test_a_refresh_finds_nothing_new_in_a_file(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline, NOTE)
-    await is_read(pipeline)
+    await upload_and_read(pipeline, NOTE)
     reply = await pipeline.command("refresh", before_revision=10**6)
     assert reply["result"]["items_added"] == 0
     assert reply["result"]["items_removed"] == 0
@@ -477,8 +454,7 @@ async def test_a_refresh_finds_nothing_new_in_a_file(pipeline: InMemoryPipeline)
 
 
 async def test_a_file_changes_nothing_in_what_its_user_is_after(pipeline: InMemoryPipeline) -> None:
-    await upload(pipeline, f"{NOTE}\n\nOur API must answer within 200 ms.")
-    await is_read(pipeline)
+    await upload_and_read(pipeline, f"{NOTE}\n\nOur API must answer within 200 ms.")
     assert len(items(pipeline)) == 2
     intention = (await pipeline.command("get_intention"))["result"]
     assert [intention["constraints"], intention["decisions"]] == [[], []]
@@ -488,8 +464,7 @@ async def test_a_model_reads_a_file_with_its_turn(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as pipeline:
         fact = {"kind": "fact", "text": "The key is under the pot.", "quote": KEY, "confidence": 0.9}
         pipeline.language.answers = lambda prompt: {"items": [fact]} if KEY in prompt.user else {}
-        await upload(pipeline)
-        await is_read(pipeline)
+        await upload_and_read(pipeline)
         await pipeline.until(lambda: bool(items(pipeline)))
         [item] = items(pipeline)
         [quote] = item.evidence
@@ -500,8 +475,7 @@ async def test_a_model_reads_a_file_with_its_turn(tmp_path: Path) -> None:
 
 async def test_a_model_reads_no_file_of_a_private_turn(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as pipeline:
-        await upload(pipeline, private=True)
-        await is_read(pipeline)
+        await upload_and_read(pipeline, private=True)
         await pipeline.remember("The lamp is in the cellar.")
         await pipeline.until(lambda: bool(pipeline.language.asked))
         assert not any(KEY in prompt.user for prompt in pipeline.language.asked)
