@@ -17,7 +17,7 @@ from tests.worlds.live.processes import Deployment, eventually
 Json = dict[str, Any]
 
 USERS = ("u0", "u1", "u2")
-"""In three partitions of the four."""
+"""In both partitions."""
 
 PROJECTS = ("default", "p1")
 

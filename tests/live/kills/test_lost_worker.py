@@ -13,6 +13,7 @@ ALL = 100
 
 
 async def test_copies_answer_for_a_worker_that_is_lost_with_its_disk(deployment: Deployment) -> None:
+    deployment.partitions = 4
     deployment.more["STANDBY_COPIES"] = "1"
     first = await deployment.ready("first")
     second = deployment.start("second")

@@ -18,6 +18,7 @@ ALL = 100
 
 
 async def test_answers_stay_complete_during_rebalances(deployment: Deployment) -> None:
+    deployment.partitions = 4
     first = await deployment.ready("first")
     async with deployment.client() as client:
         flow = Flow(client, top_k=ALL)

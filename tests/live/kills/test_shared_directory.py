@@ -14,6 +14,7 @@ EMBEDDED = re.compile(r'^modestream_embedded_total\{status="ready"\} (\S+)$', re
 
 
 async def test_partition_is_taken_over_without_making_it_again(deployment: Deployment) -> None:
+    deployment.partitions = 4
     first, second = deployment.start(worker_id="first"), deployment.start(worker_id="second")
     await deployment.served_by(first, second)
     async with deployment.client() as client:

@@ -11,7 +11,7 @@ async def test_worker_that_may_create_nothing_is_refused_without_topics(deployme
     deployment.more["PROVISION"] = "validate"
     worker = deployment.start("first")
     log = await refusal(worker)
-    assert "setting MODESTREAM_PROVISION is `validate`: topics are missing, of 4 partitions each: " in log
+    assert "setting MODESTREAM_PROVISION is `validate`: topics are missing, of 2 partitions each: " in log
     assert "Traceback" not in log
     assert await worker.terminate(1) == os.EX_CONFIG
 

@@ -58,7 +58,7 @@ async def test_another_partition_count_is_refused_with_both_values(deployment: D
     deployment.partitions = 8
     log = await refusal(deployment.start("empty"))
     assert "MODESTREAM_PARTITIONS" in log
-    assert "created with 4 partitions, not 8" in log
+    assert "created with 2 partitions, not 8" in log
     assert "Traceback" not in log
 
 

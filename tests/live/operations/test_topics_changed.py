@@ -49,5 +49,5 @@ async def test_added_partition_of_an_internal_topic_is_refused(deployment: Deplo
     wanted = {topics.remembered: topic_config(topics, topics.remembered)}
     await ensure_topics(settings, wanted)
     await add_partition(deployment, topics.remembered)
-    with pytest.raises(ValueError, match="was created with 5 partitions, not 4"):
+    with pytest.raises(ValueError, match="was created with 3 partitions, not 2"):
         await ensure_topics(settings, wanted)

@@ -5,8 +5,6 @@ import json
 import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from modestream_client import MemoryClient
 from streams.adapters.kafka.clients import committed_offsets
 from streams.settings import Settings, worker_run_dir
 from streams.topics import Topics, group_id, topics_with_prefix
+from tests.worlds.live.forked import Forked
 
 ROOT = Path(__file__).parents[3]
 """The directory that has `streams`."""
@@ -43,17 +42,9 @@ async def eventually(condition: Callable[[], Awaitable[object]], what: str, with
         raise AssertionError(message) from None
 
 
-def spawn(command: str, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def spawn(command: str, log: Path, environment: Mapping[str, str]) -> Forked:
     """Start `python -m streams COMMAND`; its output is appended to the log."""
-    with log.open("ab") as opened:
-        return subprocess.Popen(
-            (sys.executable, "-m", "streams", command),
-            stdout=opened,
-            stderr=opened,
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
+    return Forked(command, log, ROOT, {**os.environ, **environment})
 
 
 class Worker:
@@ -124,7 +115,7 @@ class Deployment:
     directory: Path
     models: Path
     prefix: str = field(default_factory=lambda: f"test-{secrets.token_hex(4)}.")
-    partitions: int = 4
+    partitions: int = 2
     more: dict[str, str] = field(default_factory=dict)
     workers: list[Worker] = field(default_factory=list)
 
