@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ def directory(tmp_path: Path) -> Path:
     directory = tmp_path / "with a space"
     directory.mkdir()
     return directory
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A system that is up, for tests that leave it so."""
+    with pytest.MonkeyPatch.context() as settings:
+        settings.setenv("TOY_MODEL_KEY", "secret")
+        with supervised(tmp_path_factory.mktemp("running"), free_port()) as up:
+            assert up.process.stdout
+            up.process.stdout.readline()
+            yield up
 
 
 async def topics(bootstrap: str) -> list[str]:
@@ -52,14 +64,11 @@ def accepts(bootstrap: str) -> bool:
         return client.connect_ex((host, int(port))) == 0
 
 
-async def test_the_worker_alone_has_the_keys_of_models(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOY_MODEL_KEY", "secret")
-    with supervised(directory, free_port()) as up:
-        await up.line()
-        has_key = {
-            name: b"TOY_MODEL_KEY" in Path(f"/proc/{up.pid_of(name)}/environ").read_bytes()
-            for name in ("broker", "gateway", "worker")
-        }
+def test_the_worker_alone_has_the_keys_of_models(running: Up) -> None:
+    has_key = {
+        name: b"TOY_MODEL_KEY" in Path(f"/proc/{running.pid_of(name)}/environ").read_bytes()
+        for name in ("broker", "gateway", "worker")
+    }
     assert has_key == {"broker": False, "gateway": False, "worker": True}
 
 
@@ -93,49 +102,41 @@ async def test_repeated_ctrl_c_still_ends_cleanly(directory: Path) -> None:
         assert list((directory / "run").glob("*.pid*")) == []
 
 
-async def test_killed_worker_is_restarted_without_the_broker(directory: Path) -> None:
-    with supervised(directory, free_port()) as up:
-        await up.line()
-        worker, broker = up.pid_of("worker"), up.pid_of("broker")
-        os.kill(worker, signal.SIGKILL)
-        await eventually(lambda: up.pid_of("worker") not in (0, worker))
-        assert is_alive(up.pid_of("worker"))
-        assert up.pid_of("broker") == broker
-        assert is_alive(broker)
+async def test_killed_worker_is_restarted_without_the_broker(running: Up) -> None:
+    worker, broker = running.pid_of("worker"), running.pid_of("broker")
+    os.kill(worker, signal.SIGKILL)
+    await eventually(lambda: running.pid_of("worker") not in (0, worker))
+    assert is_alive(running.pid_of("worker"))
+    assert running.pid_of("broker") == broker
+    assert is_alive(broker)
 
 
-async def test_killed_broker_restarts_on_its_port_while_the_worker_stays(directory: Path) -> None:
-    with supervised(directory, free_port()) as up:
-        await up.line()
-        await create_topic(up.bootstrap, "kept")
-        worker, broker = up.pid_of("worker"), up.pid_of("broker")
-        os.kill(broker, signal.SIGKILL)
-        await eventually(lambda: up.pid_of("broker") not in (0, broker))
-        await eventually(lambda: accepts(up.bootstrap))
-        assert "kept" in await topics(up.bootstrap)
-        assert up.pid_of("worker") == worker
-        assert is_alive(worker)
+async def test_killed_broker_restarts_on_its_port_while_the_worker_stays(running: Up) -> None:
+    await create_topic(running.bootstrap, "kept")
+    worker, broker = running.pid_of("worker"), running.pid_of("broker")
+    os.kill(broker, signal.SIGKILL)
+    await eventually(lambda: running.pid_of("broker") not in (0, broker))
+    await eventually(lambda: accepts(running.bootstrap))
+    assert "kept" in await topics(running.bootstrap)
+    assert running.pid_of("worker") == worker
+    assert is_alive(worker)
 
 
-async def test_stuck_worker_is_replaced(directory: Path) -> None:
-    with supervised(directory, free_port()) as up:
-        await up.line()
-        worker = up.pid_of("worker")
-        (directory / "stuck").touch()
-        await eventually(lambda: not is_alive(worker))
-        (directory / "stuck").unlink()
-        await eventually(lambda: up.pid_of("worker") not in (0, worker))
-        assert "killing the worker: it is stuck" in up.errors.read_text()
+async def test_stuck_worker_is_replaced(running: Up) -> None:
+    worker, stuck = running.pid_of("worker"), running.directory / "stuck"
+    stuck.touch()
+    await eventually(lambda: not is_alive(worker))
+    stuck.unlink()
+    await eventually(lambda: running.pid_of("worker") not in (0, worker))
+    assert "killing the worker: it is stuck" in running.errors.read_text()
 
 
-async def test_second_supervisor_on_a_directory_is_rejected(directory: Path) -> None:
-    with supervised(directory, free_port()) as first:
-        await first.line()
-        pids = [first.pid_of("worker"), first.pid_of("broker")]
-        assert f"in use by another `up`, process {first.process.pid}" in await refused(directory)
-        assert [first.pid_of("worker"), first.pid_of("broker")] == pids
-        assert all(map(is_alive, pids))
-        assert first.errors.read_text() == ""
+async def test_second_supervisor_on_a_directory_is_rejected(running: Up) -> None:
+    pids, said = [running.pid_of("worker"), running.pid_of("broker")], running.errors.read_text()
+    assert f"in use by another `up`, process {running.process.pid}" in await refused(running.directory)
+    assert [running.pid_of("worker"), running.pid_of("broker")] == pids
+    assert all(map(is_alive, pids))
+    assert running.errors.read_text() == said
 
 
 async def test_port_that_another_program_has_is_rejected(directory: Path) -> None:

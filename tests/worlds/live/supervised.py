@@ -29,7 +29,7 @@ def is_alive(pid: int) -> bool:
 
 class Up:
     def __init__(self, directory: Path, port: int) -> None:
-        self._directory = directory
+        self.directory = directory
         self.bootstrap = f"127.0.0.1:{port}"
         self.errors = directory.with_name(f"{directory.name}-{os.urandom(3).hex()}.err")
         with self.errors.open("wb") as errors:
@@ -45,7 +45,7 @@ class Up:
     def pid_of(self, name: str) -> int:
         """Return the pid in the pid file of a child; 0 without a file."""
         with suppress(OSError, ValueError):
-            return int((self._directory / "run" / f"{name}.pid").read_text())
+            return int((self.directory / "run" / f"{name}.pid").read_text())
         return 0
 
     async def line(self) -> str:
