@@ -43,7 +43,7 @@ async def test_oversized_record_is_rejected_at_once(memory: MemoryClient) -> Non
         await memory.remember("x" * (9 << 20))
 
 
-async def test_client_survives_a_broker_restart(tmp_path: Path, prefix: str) -> None:
+async def test_client_survives_a_broker_restart_and_closes_during_an_outage(tmp_path: Path, prefix: str) -> None:
     port = free_port()
     with ExitStack() as brokers:
         broker = brokers.enter_context(running_broker(tmp_path, port))
@@ -52,20 +52,13 @@ async def test_client_survives_a_broker_restart(tmp_path: Path, prefix: str) -> 
             os.kill(broker.pid, signal.SIGKILL)
             with pytest.raises(MemoryTimeout):
                 await memory.remember("during", timeout=SOON)
-            brokers.enter_context(running_broker(tmp_path, port))
+            again = brokers.enter_context(running_broker(tmp_path, port))
             assert (await memory.remember("after", timeout=30)).memory_id == "after"
             contents = [(await service.next("turns")).value["content"] for _ in range(3)]
             assert contents == ["before", "during", "after"]
-
-
-async def test_close_returns_during_a_broker_outage(tmp_path: Path, prefix: str) -> None:
-    with running_broker(tmp_path) as broker:
-        async with standing_in(broker.bootstrap, prefix) as service:
-            memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix).__aenter__()
-            await memory.remember("before")
-            await service.next("turns")
-        os.kill(broker.pid, signal.SIGKILL)
+        leaving = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix).__aenter__()
+        os.kill(again.pid, signal.SIGKILL)
         with pytest.raises(MemoryTimeout):
-            await memory.remember("never", timeout=1)
+            await leaving.remember("never", timeout=1)
         async with asyncio.timeout(20):
-            await memory.__aexit__(None, None, None)
+            await leaving.__aexit__(None, None, None)

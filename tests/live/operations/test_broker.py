@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
-from tests.worlds.live.broker import running_broker
+from tests.worlds.live.broker import RunningBroker, running_broker
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
         return [(await consumer.getone()).value or b"" for _ in range(count)]
 
 
-async def test_killed_broker_has_its_records_again_on_the_same_directory(tmp_path: Path) -> None:
+async def test_killed_broker_has_its_records_again_and_a_stopped_one_leaves_nothing(tmp_path: Path) -> None:
     values = [b"one", b"two", b"x" * 3_000_000]
     with running_broker(tmp_path) as first:
         async with admin(first.bootstrap) as client:
@@ -49,20 +49,15 @@ async def test_killed_broker_has_its_records_again_on_the_same_directory(tmp_pat
     with running_broker(tmp_path) as second:
         assert await read(second.bootstrap, "kept", 3) == values
         assert second.bootstrap != first.bootstrap
-
-
-async def test_writing_to_a_missing_topic_fails_without_creating_it(tmp_path: Path) -> None:
-    with running_broker(tmp_path) as broker:
-        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, request_timeout_ms=2000) as producer:
-            with pytest.raises(KafkaError):
-                await producer.send_and_wait("mistyped", b"lost")
-        async with admin(broker.bootstrap) as client:
-            assert "mistyped" not in await client.list_topics()
-
-
-def test_stopped_broker_leaves_no_process_and_no_pid_file(tmp_path: Path) -> None:
-    with running_broker(tmp_path) as broker:
-        assert int((tmp_path / "run" / "broker.pid").read_text()) == broker.pid
+        assert int((tmp_path / "run" / "broker.pid").read_text()) == second.pid
     assert not (tmp_path / "run" / "broker.pid").exists()
     with pytest.raises(ProcessLookupError):
-        os.kill(broker.pid, 0)
+        os.kill(second.pid, 0)
+
+
+async def test_writing_to_a_missing_topic_fails_without_creating_it(live_broker: RunningBroker) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=live_broker.bootstrap, request_timeout_ms=2000) as producer:
+        with pytest.raises(KafkaError):
+            await producer.send_and_wait("mistyped", b"lost")
+    async with admin(live_broker.bootstrap) as client:
+        assert "mistyped" not in await client.list_topics()

@@ -21,13 +21,12 @@ from tests.worlds.live.processes import ROOT, Deployment, eventually
 
 TURNS = 40
 
-PARTITIONS = 4
-
 
 class Supervisor:
-    def __init__(self, layout: Layout, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, layout: Layout, partitions: int, process: asyncio.subprocess.Process) -> None:
         self.layout = layout
         self.process = process
+        self._partitions = partitions
 
     async def serves_all(self) -> bool:
         answer = await fetch(self.layout.workers_port, "/health")
@@ -36,7 +35,7 @@ class Supervisor:
             set() if worker is None or worker["recovering"] else set(worker["partitions"])
             for worker in workers.values()
         ]
-        return len(parts) == 2 and all(parts) and sum(map(len, parts)) == PARTITIONS
+        return len(parts) == 2 and all(parts) and sum(map(len, parts)) == self._partitions
 
     def embedders(self) -> set[int]:
         locks = shared_embedder_dir(self.layout.data_dir).glob("*.lock")
@@ -62,7 +61,7 @@ async def supervisor(deployment: Deployment) -> AsyncIterator[Supervisor]:
     with layout.log("supervisor").open("wb") as log:
         command = (sys.executable, "-m", "streams", "worker", "--processes", "2")
         process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    started = Supervisor(layout, process)
+    started = Supervisor(layout, deployment.partitions, process)
     yield started
     if process.returncode is None:
         process.terminate()
