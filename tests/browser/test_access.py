@@ -1,6 +1,7 @@
 """A gateway with keys: a page asks for one, shows its own user alone, and changes nothing for a key that may read."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def guarded(system: System, secret: str, tmp_path_factory: pytest.TempPathFactor
         waited_for(lambda: is_ready(f"http://{address}/ready"))
         yield f"http://{address}"
     finally:
-        gateway.terminate()
+        gateway.send_signal(signal.SIGTERM)
         gateway.wait(30)
 
 
