@@ -10,7 +10,7 @@ from tests.worlds.live.flow import Flow
 from tests.worlds.live.kcat import needs_kcat, produce
 from tests.worlds.live.processes import Deployment, eventually
 
-TURNS = 300
+TURNS = 160
 EVERY = 20
 """One of this many records is invalid, between valid ones in the same batches."""
 

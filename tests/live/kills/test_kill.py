@@ -5,8 +5,8 @@ import asyncio
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import Deployment
 
-TURNS = 400
-KILLS_AT = (60, 180, 300)
+TURNS = 200
+KILLS_AT = (30, 90, 150)
 """Accepted turns at the kill; others are in all stages then."""
 
 

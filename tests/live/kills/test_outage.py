@@ -9,7 +9,7 @@ from tests.worlds.live.broker import running_broker
 from tests.worlds.live.flow import Flow, FlowTurn
 from tests.worlds.live.processes import Deployment, deployed, eventually
 
-TURNS = 300
+TURNS = 150
 
 
 async def test_killed_broker_loses_no_turn(models: Path, tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from collections import Counter
 
 from tests.worlds.live.processes import Deployment
 
-QUESTIONS = 400
+QUESTIONS = 240
 USERS = 8
 """Enough users for every partition."""
 
-ANSWERED = 150
+ANSWERED = 80
 """Answers before the kill: the first are committed then, some are read, the rest is unread."""
 
 

@@ -11,7 +11,7 @@ import asyncio
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import Deployment, eventually
 
-TURNS = 240
+TURNS = 120
 
 ALL = 100
 """Requested hits: more than any user's turns."""

@@ -12,7 +12,7 @@ from streams.topics import group_id
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import Deployment
 
-TURNS = 300
+TURNS = 150
 
 Place = tuple[str, int]
 

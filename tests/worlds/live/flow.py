@@ -19,6 +19,12 @@ USERS = 8
 AT_ONCE = 32
 """Concurrent turns."""
 
+EVERY = 8
+"""One of this many turns is asked for by its word; a question to which all are hits shows the others."""
+
+ALL = 100
+"""The most hits of a question."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowTurn:
@@ -73,12 +79,15 @@ class Flow:
 
     async def check(self) -> None:
         """Check that exactly the accepted turns are found, once each, under the ids in their replies."""
-        wrong = [turn for turn in self.accepted if not await self._is_right(turn)]
+        wrong = [turn for turn in list(self.accepted)[::EVERY] if not await self._is_right(turn)]
         assert not wrong
-        for user in range(USERS):
-            mine = sum(turn.user_id == f"u{user}" for turn in self.accepted)
-            health = await self.client.command("health", user_id=f"u{user}")
-            assert health["modes"]["general"]["eligible"] == mine
+        for user in (f"u{number}" for number in range(USERS)):
+            mine = {turn.turn_id: self.accepted[turn].memory_id for turn in self.accepted if turn.user_id == user}
+            assert len(mine) <= ALL
+            health = await self.client.command("health", user_id=user)
+            assert health["modes"]["general"]["eligible"] == len(mine)
+            answer = await self.client.retrieve("which box is on the shelf?", users=user, top_k=ALL)
+            assert sorted((hit.turn_id, hit.memory_id) for hit in answer.hits) == sorted(mine.items())
 
     async def _is_right(self, turn: FlowTurn) -> bool:
         found = await hits_of(self.client, turn, self.top_k)
