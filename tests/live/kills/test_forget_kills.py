@@ -26,7 +26,7 @@ from tests.worlds.live.layered import TURNS as SAID
 from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
-TURNS = 400
+TURNS = 200
 """Turns of the forgotten user; forgetting takes some tenths of a second."""
 
 AT_ONCE = 50

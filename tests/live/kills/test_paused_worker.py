@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from streams.topics import changelog
 from tests.worlds.live.processes import Deployment
 
-TURNS = 400
+TURNS = 200
 
 PATIENCE_S = 240.0
 """The longest wait for one thing, on a machine with more work than cores; alone, the whole test takes a minute.

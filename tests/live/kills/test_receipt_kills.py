@@ -8,7 +8,7 @@ from streams.adapters.kafka.logs import read_to_end
 from tests.live.kills.test_forget_kills import TRIES, kill_during, remember_turns
 from tests.worlds.live.processes import Deployment, eventually
 
-TURNS = 400
+TURNS = 200
 
 
 async def test_a_receipt_outlives_kills(deployment: Deployment) -> None:

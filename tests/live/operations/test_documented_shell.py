@@ -18,7 +18,7 @@ DOCUMENTED_PREFIX = "memory."
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 FUNCTION = re.compile(r"^ask\(\) \{.*?^\}\n", re.DOTALL | re.MULTILINE)
 
-REPETITIONS = 60
+REPETITIONS = 40
 """Of 120 questions of a function that began to read at the time of the request, 8 waited for ever."""
 
 ANSWERED_WITHIN_S = 20.0
