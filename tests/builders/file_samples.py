@@ -375,6 +375,8 @@ HOSTILE = {
     "a program": Sample(
         lambda: b"\x7fELF\2\1\1\0" + bytes(range(256)) * 9, "a.exe", "application/x-elf", fails=NO_READER
     ),
+    "numbers that might be UTF-16": Sample(lambda: b"\0\1junk" * 50, "a.bin", BYTES, fails=NO_READER),
+    "an empty archive": Sample(lambda: archive({}), "a.zip", BYTES, fails=NO_READER),
     "sound without a model": Sample(sound, "a.wav", "audio/wav", fails=frozenset({"no_model"})),
 }
 """Files that attack a reader, or that it has no text of; `ready` among the codes: it may also be read."""

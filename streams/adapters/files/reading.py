@@ -86,6 +86,7 @@ _OTHERS = [
 LATIN_SHARE = 0.3
 """Of a text in Latin letters, fewer bytes are beyond ASCII."""
 
+_ENDING = re.compile(r"\.[a-z0-9]{1,8}$")
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
 _MARKUP = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _HEADERS = re.compile(
@@ -108,7 +109,9 @@ def kind_of(file: BinaryIO, media_type: str, name: str) -> Kind:
     text = None if encoding is None else head.decode(encoding, "replace")
     if text is None:
         if expected is None:
-            raise ReadFailed("no_reader", f"There is no reader of {declared or 'this type'}.")
+            ending = _ENDING.search(name.lower()) if declared in GENERIC_TYPES else None
+            what = f"{ending[0]} files" if ending else "this type" if declared in GENERIC_TYPES else declared
+            raise ReadFailed("no_reader", f"There is no reader of {what}.")
         raise ReadFailed(
             "unreadable", f"The file is called {declared or name[-50:]}, and its content is something else."
         )
@@ -144,8 +147,10 @@ def encoding_of(head: bytes) -> str | None:
             return encoding
     even, odd = head[::2].count(0), head[1::2].count(0)
     if max(even, odd) > len(head) // 8 and min(even, odd) < 1 + len(head) // 64:
-        return "utf-16-be" if even > odd else "utf-16-le"
-    if even + odd or len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 500:
+        utf_16 = "utf-16-be" if even > odd else "utf-16-le"
+        # Numbers of two bytes look like letters by their zeros, but few of them are letters only.
+        return None if _has_controls(head.decode(utf_16, "replace").encode()) else utf_16
+    if even + odd or _has_controls(head):
         return None
     for cut in range(4):  # the head may end within a character
         try:
@@ -160,10 +165,14 @@ def encoding_of(head: bytes) -> str | None:
     return "cp1252" if best is None else best.encoding
 
 
+def _has_controls(text: bytes) -> bool:
+    return len(text) - len(text.translate(None, _CONTROLS)) > len(text) // 500
+
+
 def _by_content(file: BinaryIO, head: bytes, expected: Kind | None) -> Kind | None:
     if _PDF.search(head, 0, _PDF_WITHIN):
         return "pdf"
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # the second is an empty archive
         return _office_kind(file, expected)
     if head.startswith(_COMPOUND):
         # Tell a protected document from one of Office before 2007: both are compound files.

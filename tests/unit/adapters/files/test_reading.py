@@ -83,6 +83,24 @@ async def test_part_that_is_listed_often_is_read_once(
     assert read.text.count(KEY) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "name", "error"),
+    [
+        (archive({}), "a.zip", "There is no reader of archives; upload the files in it."),
+        (bytes(range(256)) * 9, "a.PSD", "There is no reader of .psd files."),
+        (bytes(range(256)) * 9, "a", "There is no reader of this type."),
+    ],
+)
+async def test_missing_reader_is_named_by_what_the_file_is(
+    reader: ProcessFileReader, tmp_path: Path, content: bytes, name: str, error: str
+) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(content)
+    with pytest.raises(ReadFailed) as failure:
+        await reader.read(path, media_type="application/octet-stream", name=name)
+    assert str(failure.value) == error
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 async def test_hostile_file_costs_only_itself(reader: ProcessFileReader, what: str, tmp_path: Path) -> None:
     sample = HOSTILE[what]
