@@ -56,7 +56,9 @@ def out_of_time(*, writes: bool = False) -> Refused:
     """Return the error of a call without an answer in time; `writes`: it may still take effect."""
     message = "no answer in time; the request can be sent again"
     if writes:
-        message = "no answer in time: the write may still have been stored; send it again with the same turn_id"
+        message = (
+            "no answer in time: it may still be carried out; send the same request again, a turn with the same turn_id"
+        )
     return Refused("timeout", message, retry_after_s=RETRY_AFTER_S)
 
 

@@ -58,6 +58,12 @@ async def test_a_turn_without_an_answer_may_be_stored(http: httpx.AsyncClient, w
     assert "same turn_id" in answer.json()["detail"]
 
 
+async def test_a_change_without_an_answer_may_be_made(http: httpx.AsyncClient, wire: FakeWire) -> None:
+    wire.failure = MemoryTimeout(SECRET)
+    answer = await http.put("/v1/users/u1/default-mode", json={"name": "x"})
+    assert "may still be carried out; send the same request again" in answer.json()["detail"]
+
+
 async def test_a_field_is_named_as_the_caller_named_it(http: httpx.AsyncClient, wire: FakeWire) -> None:
     wire.failure = MemoryServiceError("invalid_value", "no such embedder", "arguments.embedder")
     answer = await http.put("/v1/users/u1/modes/notes", json={"embedder": "never"})
