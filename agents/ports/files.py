@@ -38,6 +38,9 @@ class FileBytes(Protocol):
     async def find(self, prefix: str) -> list[StoredBytes]:
         """Return the files whose keys start with this prefix, which ends in a slash."""
 
+    async def unfinished(self, prefix: str) -> list[StoredBytes]:
+        """Return what is being written, or was left by a killed writer; `find` has none of it, `remove` removes it."""
+
     def read(self, *keys: str) -> AsyncIterator[bytes]:
         """Yield the bytes under the first of these keys that has any, in pieces.
 

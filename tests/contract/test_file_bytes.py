@@ -1,6 +1,8 @@
 """`ObjectBytes` over a folder and over a bucket: the same suite."""
 
+import asyncio
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,3 +66,31 @@ async def test_a_missing_one_keeps_no_other_from_being_removed(store: ObjectByte
     await store.put("a/b/c", io.BytesIO(b"12"))
     await store.remove(["a/b/none", "a/b/c"])
     assert await store.find("a/") == []
+
+
+WRITER = """
+import asyncio, sys, tempfile
+from streams.adapters.files.object_bytes import ObjectBytes
+
+with tempfile.TemporaryFile() as content:
+    content.truncate(1 << 40)  # it is written until this process is killed
+    asyncio.run(ObjectBytes(sys.argv[1]).put("a/b/c", content))
+"""
+
+
+async def test_what_a_killed_writer_leaves_in_a_folder_is_found_apart_and_removed(tmp_path: Path) -> None:
+    store = ObjectBytes(str(tmp_path / "files"))
+    writer = await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path / "files"))
+    async with asyncio.timeout(60):
+        while not (left := await store.unfinished("a/")):
+            await asyncio.sleep(0.01)
+    writer.kill()
+    await writer.wait()
+    assert await store.find("a/") == []
+    await store.remove([found.key for found in left])
+    assert list((tmp_path / "files").rglob("*")) == []
+
+
+async def test_a_whole_file_is_not_unfinished(store: ObjectBytes) -> None:
+    await store.put("a/b/c", io.BytesIO(b"12"))
+    assert await store.unfinished("a/") == []

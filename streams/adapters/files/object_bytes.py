@@ -3,7 +3,8 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -68,6 +69,10 @@ class ObjectBytes:
             raise Unavailable(f"files can't be listed: {problem}") from None
         return stored
 
+    async def unfinished(self, prefix: str) -> list[StoredBytes]:
+        """Return what a folder has under prefix; of a bucket, whose own rules remove unfinished parts, nothing."""
+        return [] if self._folder is None else await asyncio.to_thread(_unfinished, self._folder, prefix)
+
     async def read(self, *keys: str) -> AsyncIterator[bytes]:
         for key in () if self._is_missing else keys:
             try:
@@ -87,11 +92,30 @@ class ObjectBytes:
         """Remove files; in a folder one by one, so that a missing file does not stop the removal of others."""
         for key in () if self._is_missing else keys:
             try:
+                if "#" in key and self._folder is not None:
+                    # Unfinished: obstore removes none of its own names.
+                    path = self._folder / key
+                    path.unlink(missing_ok=True)
+                    with suppress(OSError):  # other files are there
+                        path.parent.rmdir()
+                        path.parent.parent.rmdir()
+                    continue
                 await obstore.delete_async(self._store, key)
             except FileNotFoundError:
                 continue
             except FAILURES as problem:
                 raise Unavailable(f"files can't be removed: {problem}") from None
+
+
+def _unfinished(folder: Path, prefix: str) -> list[StoredBytes]:
+    unfinished = []
+    # While obstore writes a file, its name ends in `#` and a number, which obstore never lists.
+    for path in (folder / prefix).rglob("*#*"):
+        with suppress(FileNotFoundError):  # just finished
+            state = path.stat()
+            modified = datetime.fromtimestamp(state.st_mtime, UTC)
+            unfinished.append(StoredBytes(str(path.relative_to(folder)), state.st_size, modified))
+    return unfinished
 
 
 def open_file_bytes(place: str) -> ObjectBytes:

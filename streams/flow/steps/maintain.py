@@ -134,7 +134,7 @@ class FileJobs:
             tally.processed += count - still
 
     async def remove_orphans(self, job: Job, partition: int, tally: JobProgress) -> None:
-        """Remove bytes of a user that no memory has, and those of a turn's repeated uploads but the first.
+        """Remove bytes that no memory has, those of a turn's repeated uploads but the first, and unfinished ones.
 
         All have lain so long that no turn that brings them is on its way.
         """
@@ -142,8 +142,9 @@ class FileJobs:
         if store is None:
             return
         stored = await until_available(partial(store.find, boundary_prefix(boundary)), "files", self._ctx.meters)
+        parts = await until_available(partial(store.unfinished, boundary_prefix(boundary)), "files", self._ctx.meters)
         until = self._ctx.clock.now() - timedelta(seconds=self._ctx.files_grace_s)
-        orphans, kept = [], set[str]()
+        orphans, kept = [part.key for part in parts if part.modified <= until], set[str]()
         for found in sorted(stored, key=lambda found: (found.modified, found.key)):
             of_turn = without_upload(found.key)
             _, sha256, memory_id = of_turn.split("/")

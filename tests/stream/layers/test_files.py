@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,18 @@ async def test_reconcile_removes_bytes_whose_turn_never_came(pipeline: InMemoryP
     pipeline.clock.forward(10**9)
     assert (await pipeline.command("reconcile"))["result"]["orphans"] == 1
     assert key not in await stored(pipeline)
+
+
+async def test_reconcile_removes_what_an_interrupted_upload_left(pipeline: InMemoryPipeline) -> None:
+    await upload_and_read(pipeline)
+    whole = await stored(pipeline)
+    # As the store names what it is writing; the upload of this turn before the one that succeeded.
+    left = Path(pipeline.settings.file_place, f"{whole[0]}#1")
+    left.write_bytes(b"lo")
+    os.utime(left, (0, 0))
+    assert (await pipeline.command("reconcile"))["result"]["orphans"] == 1
+    assert not left.exists()
+    assert await stored(pipeline) == whole
 
 
 async def test_health_counts_files(pipeline: InMemoryPipeline) -> None:
