@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, Spans, Vector
-from streams.adapters.embedding.inference.fastembed_model import ModelRun, limit_tokens, open_model
+from streams.adapters.embedding.inference.fastembed_model import ModelRun, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import content_token_mask
 from training.projection.conversations import Conversation
@@ -43,9 +43,7 @@ class Haystack:
 
 def build_haystacks(conversations: Sequence[Conversation], local: LocalModel) -> list[Haystack]:
     """Embed all conversations. MiniLM takes a minute for thirty."""
-    onnx = open_model(local)
-    limit_tokens(onnx, local.max_tokens)
-    run = ModelRun(onnx)
+    run = ModelRun(open_model(local))
     turns, questions = partial(_read, run, local.passage_prefix), partial(_read, run, local.query_prefix)
     return [_haystack(conversation, turns, questions) for conversation in conversations]
 

@@ -1,23 +1,22 @@
-"""One ONNX embedding model in this process, through fastembed, from a folder and never from the network.
+"""One ONNX model of fastembed's format in this process, from a folder and never from the network.
 
 Leaves: vectors of one text, and the model's fingerprint. Guaranteed: thread-safe; each run uses one thread; pooled and
-token vectors come from the same run; spans count code points of the given text, without prefix or normalisation.
+token vectors come from the same run; spans count code points of the given text, without prefix or normalisation; the
+vectors are those of fastembed.
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
-from fastembed import TextEmbedding
-from fastembed.common.model_description import ModelSource, PoolingType
-from fastembed.rerank.cross_encoder import TextCrossEncoder
-from fastembed.rerank.cross_encoder.onnx_text_cross_encoder import OnnxTextCrossEncoder
-from fastembed.text.onnx_embedding import OnnxTextEmbedding
-from fastembed.text.static_embedding import MAX_LENGTH
+import orjson
 from numpy.typing import NDArray
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import AddedToken, Tokenizer
 
 from agents.rules.text.passages import CUTTING
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
@@ -93,17 +92,60 @@ class ModelOutput:
         return self.states[self.prepared.is_own_token]
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """A session of one thread, and the tokenizer of its folder, which truncates to `max_tokens` and does not pad."""
+
+    session: InferenceSession
+    tokenizer: Tokenizer
+    max_tokens: int
+
+    @property
+    def input_names(self) -> list[str]:
+        return [node.name for node in self.session.get_inputs()]
+
+
+# fastembed would do the same, but imports a client of the hub, pictures and progress bars: a second of processor time
+# and 80 MB for each embedder's process.
+def open_model(local: LocalModel) -> OpenedModel:
+    """Open the session and the tokenizer as fastembed does. Raises OSError, or ValueError without a token limit."""
+    options = SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    path = str(local.directory / local.model_file)
+    session = InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return OpenedModel(session, *_tokenizer(local.directory, local.max_tokens or sys.maxsize))
+
+
+def _tokenizer(folder: Path, max_tokens: int) -> tuple[Tokenizer, int]:
+    """Return the tokenizer and its limit: `max_tokens` can only lower the folder's."""
+    settings: dict[str, Any] = orjson.loads((folder / "tokenizer_config.json").read_bytes())
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    # transformers writes 1e30 where it knows no limit.
+    stated = (settings.get(key) for key in ("model_max_length", "max_length"))
+    limits = [limit for limit in stated if type(limit) is int and 0 < limit <= sys.maxsize]
+    if not limits:
+        raise ValueError("the model's folder has no tokenizer with a token limit")
+    # Without a direction `enable_truncation` resets that of `tokenizer.json`.
+    written = (tokenizer.truncation or {}).get("direction", "right")
+    limit = min(*limits, max_tokens)
+    tokenizer.enable_truncation(limit, direction=settings.get("truncation_side") or written)
+    tokenizer.no_padding()  # One text a run: padding to a fixed multiple would only cost time.
+    special = folder / "special_tokens_map.json"
+    for value in orjson.loads(special.read_bytes()).values() if special.exists() else ():
+        tokens = value if isinstance(value, list) else [value]
+        tokenizer.add_special_tokens([AddedToken(**token) if isinstance(token, dict) else token for token in tokens])
+    return tokenizer, limit
+
+
 class ModelRun:
     """Runs texts, one a call. Thread-safe."""
 
-    def __init__(self, onnx: OnnxTextEmbedding) -> None:
-        assert onnx.model is not None
-        self._onnx = onnx
-        self._session = onnx.model
-        self._input_names = [node.name for node in onnx.model.get_inputs()]
+    def __init__(self, opened: OpenedModel) -> None:
+        self._opened = opened
+        self._input_names = opened.input_names
 
     def prepare(self, prefix: str, text: str) -> PreparedText:
-        [encoding] = self._onnx.tokenize([well_formed(prefix + text)])
+        encoding = self._opened.tokenizer.encode(well_formed(prefix + text))
         inputs = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -116,50 +158,12 @@ class ModelRun:
         return PreparedText(text, feed, is_own, spans[is_own].clip(0))
 
     def __call__(self, prepared: PreparedText) -> ModelOutput:
-        return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
+        return ModelOutput(prepared, np.asarray(self._opened.session.run(None, prepared.feed)[0][0], np.float32))
 
 
 def well_formed(text: str) -> str:
     """Replace each lone surrogate by U+FFFD: JSON can carry one, UTF-8 can't."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def open_model(local: LocalModel) -> OnnxTextEmbedding:
-    """Open the session. fastembed knows models by id, so one is registered for each way to read an output."""
-    length = "unit" if local.normalize else "raw"
-    model_id = f"modestream/{local.pooling}-{length}-{local.dim}-{local.model_file}"
-    with suppress(ValueError):  # Registered already; a check beforehand would race with another thread.
-        TextEmbedding.add_custom_model(
-            model_id,
-            pooling=PoolingType(local.pooling.upper()),
-            normalization=local.normalize,
-            sources=ModelSource(hf=model_id),
-            dim=local.dim,
-            model_file=local.model_file,
-        )
-    folder = str(local.directory)
-    # With a folder given fastembed looks nothing up; without `cache_dir` it makes a temporary folder.
-    embedding = TextEmbedding(
-        model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
-    )
-    if not isinstance(embedding.model, OnnxTextEmbedding):
-        raise TypeError(f"fastembed opened {model_id} as {type(embedding.model).__name__}, not as an ONNX text model")
-    return embedding.model
-
-
-def limit_tokens(onnx: OnnxTextEmbedding, max_tokens: int | None) -> int:
-    """Set the tokenizer to truncate at `max_tokens`, without padding; return its limit, which may be lower.
-
-    Raises ValueError if there is no usable tokenizer.
-    """
-    tokenizer = onnx.tokenizer
-    if tokenizer is None or tokenizer.truncation is None:
-        raise ValueError("the model's folder has no tokenizer with a token limit")
-    folder_limit: int = tokenizer.truncation["max_length"]
-    limit = min(max_tokens or folder_limit, folder_limit)
-    tokenizer.enable_truncation(max_length=limit, direction=tokenizer.truncation["direction"])
-    tokenizer.no_padding()  # One text a run: padding to a fixed multiple would only cost time.
-    return limit
 
 
 PROBE_TEXT = "probe"
@@ -169,11 +173,9 @@ PROBE_TEXT = "probe"
 class FastembedModel:
     """A loaded model. All methods block and are thread-safe. A prefix of None is the model's own."""
 
-    def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str, files: str | None = None) -> None:
-        max_tokens = limit_tokens(onnx, local.max_tokens)
+    def __init__(self, local: LocalModel, opened: OpenedModel, file_sha256: str, files: str | None = None) -> None:
         self._local = local
-        self._onnx = onnx
-        self._run = ModelRun(onnx)
+        self._run = ModelRun(opened)
         learned = local.learned_arrays()
         self._centre = PooledCentre.of({} if learned is None else learned.arrays)
         # Probe the model. Raises ValueError for vectors of another dimension, or not finite.
@@ -196,7 +198,7 @@ class FastembedModel:
             pooling=local.pooling,
             normalize=local.normalize,
             passage_prefix=local.passage_prefix,
-            max_tokens=max_tokens,
+            max_tokens=opened.max_tokens,
             tokens=None if self._tokens is None else self._tokens.name,
             token_dim=0 if self._tokens is None else self._tokens.dim,
             passages=CUTTING,
@@ -257,15 +259,10 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 class CrossEncoderModel:
     """A loaded cross-encoder. All methods block and are thread-safe."""
 
-    def __init__(self, local: LocalModel, onnx: OnnxTextCrossEncoder, file_sha256: str, files: str) -> None:
+    def __init__(self, local: LocalModel, opened: OpenedModel, file_sha256: str, files: str) -> None:
         """Probe the model. Raises ValueError if it does not give one finite number for a pair."""
-        assert onnx.model is not None
-        assert onnx.tokenizer is not None
-        assert onnx.tokenizer.truncation is not None
-        onnx.tokenizer.no_padding()  # One pair a run.
-        self._tokenizer = onnx.tokenizer
-        self._session = onnx.model
-        self._input_names = [node.name for node in onnx.model.get_inputs()]
+        self._opened = opened
+        self._input_names = opened.input_names
         self.fingerprint = Fingerprint(
             embedder=local.name,
             file_sha256=file_sha256,
@@ -275,7 +272,7 @@ class CrossEncoderModel:
             pooling=local.pooling,
             normalize=False,
             passage_prefix="",
-            max_tokens=onnx.tokenizer.truncation["max_length"],
+            max_tokens=opened.max_tokens,
             tokens=None,
             token_dim=0,
         )
@@ -287,21 +284,10 @@ class CrossEncoderModel:
     def load(cls, local: LocalModel) -> Self:
         """Load and probe the model; takes 0.2 s. Raises OSError for a missing file, ValueError as the constructor."""
         file_sha256 = file_digest(local.directory / local.model_file)
-        # fastembed knows models by id, so one is registered for each file name.
-        model_id = f"modestream/cross-encoder-{local.model_file}"
-        with suppress(ValueError):  # Registered already.
-            TextCrossEncoder.add_custom_model(model_id, ModelSource(hf=model_id), local.model_file)
-        folder = str(local.directory)
-        # With a folder given fastembed looks nothing up; without `cache_dir` it makes a temporary folder.
-        opened = TextCrossEncoder(
-            model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
-        ).model
-        if not isinstance(opened, OnnxTextCrossEncoder):
-            raise TypeError(f"fastembed opened {model_id} as {type(opened).__name__}, not as an ONNX cross-encoder")
-        return cls(local, opened, file_sha256, companions_digest(local))
+        return cls(local, open_model(local), file_sha256, companions_digest(local))
 
     def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
-        encoding = self._tokenizer.encode(well_formed(prefix or ""), well_formed(text))
+        encoding = self._opened.tokenizer.encode(well_formed(prefix or ""), well_formed(text))
         inputs = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -311,7 +297,7 @@ class CrossEncoderModel:
         return PreparedText(text, feed, np.zeros(len(encoding.ids), np.bool_), np.zeros((0, 2), np.int32))
 
     def run(self, prepared: PreparedText) -> ModelOutput:
-        return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
+        return ModelOutput(prepared, np.asarray(self._opened.session.run(None, prepared.feed)[0][0], np.float32))
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
         return [Encoded(output.states, NO_TOKENS) for output in outputs]
@@ -319,70 +305,3 @@ class CrossEncoderModel:
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
         return encoded
-
-
-NO_SPANS = np.empty((0, 2), np.int32)
-
-
-# For kinds that `FastembedModel` does not read: static models, the last token's state, tasks, pooling in the graph.
-# There are no token vectors, as fastembed gives one vector for a text.
-class CatalogModel:
-    """A loaded model. All methods block and are thread-safe. A prefix of None is the model's own."""
-
-    def __init__(self, local: LocalModel, embedding: TextEmbedding, file_sha256: str) -> None:
-        """Probe the model. Raises ValueError for vectors of another dimension, or not finite."""
-        self._local = local
-        self._embedding = embedding
-        onnx = embedding.model
-        tokenizer = onnx.tokenizer if isinstance(onnx, OnnxTextEmbedding) else None
-        truncation = None if tokenizer is None else tokenizer.truncation
-        self.fingerprint = Fingerprint(
-            embedder=local.name,
-            file_sha256=file_sha256,
-            files=companions_digest(local),
-            precision=local.precision,
-            dim=local.dim,
-            pooling="fastembed",
-            normalize=local.normalize,
-            passage_prefix=local.passage_prefix,
-            max_tokens=truncation["max_length"] if truncation else MAX_LENGTH,
-            passages=CUTTING,
-        )
-        probed = self.query(PROBE_TEXT).pooled
-        if probed.shape != (local.dim,) or not np.isfinite(probed).all():
-            raise ValueError(f"{local.name!r} gives vectors of shape {probed.shape}, or not finite; not {local.dim}")
-
-    @classmethod
-    def load(cls, local: LocalModel) -> Self:
-        """Load and probe the model. Raises OSError for a missing file, ValueError as the constructor."""
-        file_sha256 = file_digest(local.directory / local.model_file)
-        folder = str(local.directory)
-        embedding = TextEmbedding(
-            local.fastembed_id,
-            cache_dir=folder,
-            threads=1 if local.model_file.endswith(".onnx") else None,
-            providers=["CPUExecutionProvider"] if local.model_file.endswith(".onnx") else None,
-            specific_model_path=folder,
-        )
-        return cls(local, embedding, file_sha256)
-
-    def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
-        """Return the text with its prefix: fastembed cuts it into tokens when it runs."""
-        whole = well_formed((self._local.passage_prefix if prefix is None else prefix) + text)
-        return PreparedText(whole, {}, np.zeros(0, np.bool_), NO_SPANS)
-
-    def run(self, prepared: PreparedText) -> ModelOutput:
-        [vector] = self._embedding.passage_embed([prepared.text])
-        return ModelOutput(prepared, np.array(vector, np.float32))
-
-    def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
-        return [Encoded(output.states, NO_TOKENS) for output in outputs]
-
-    def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
-        return encoded
-
-    def query(self, text: str, prefix: str | None = None) -> Encoded:
-        whole = well_formed((self._local.query_prefix if prefix is None else prefix) + text)
-        [vector] = self._embedding.query_embed(whole)
-        return Encoded(np.array(vector, np.float32), NO_TOKENS, spans=NO_SPANS)

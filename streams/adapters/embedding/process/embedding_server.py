@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import thread_time
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.fastembed_model import (
-    CatalogModel,
     CrossEncoderModel,
     FastembedModel,
     ModelOutput,
@@ -28,6 +27,9 @@ from streams.adapters.embedding.inference.fastembed_model import (
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
 from streams.fair_queue import FairQueue
+
+if TYPE_CHECKING:
+    from streams.adapters.embedding.inference.catalog_model import CatalogModel
 
 Passage = tuple[bytes, Callable[[], None]]
 """An encoded request, and the function that embeds it."""
@@ -141,7 +143,7 @@ for their runs."""
 MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a socket in one piece."""
 
-LoadedModel = FastembedModel | CatalogModel | CrossEncoderModel
+LoadedModel: TypeAlias = "FastembedModel | CatalogModel | CrossEncoderModel"
 """The model for passages: an embedder, or a cross-encoder, for which the prefix is the question."""
 
 NotePassage = Callable[[bytes], AbstractContextManager[None]]
@@ -240,6 +242,9 @@ def load_model(options: dict[str, Any]) -> LoadedModel:
             ensure_exported(local, options["export"])
         local = replace(local, directory=ensure_model_folder(local, options["hub"]))
         if local.fastembed_id:
+            # Imported here: fastembed takes a second and 80 MB, which the other models do without.
+            from streams.adapters.embedding.inference.catalog_model import CatalogModel  # noqa: PLC0415
+
             return CatalogModel.load(local)
         return CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
     except Exception as problem:

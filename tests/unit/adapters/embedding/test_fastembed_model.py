@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from fastembed import TextEmbedding
+from fastembed.common.model_description import ModelSource, PoolingType
 from onnx import TensorProto, helper
 
 from agents.rules.text.passages import CUTTING
@@ -58,8 +59,15 @@ def test_fingerprint_describes_the_model(tiny: LocalModel) -> None:
 
 def test_mean_pooling_is_the_mean_of_all_states_as_fastembed_computes_it(tiny: LocalModel) -> None:
     model = FastembedModel.load(tiny)
-    folder = str(tiny.directory)
-    raw = TextEmbedding("modestream/mean-unit-24-model.onnx", cache_dir=folder, specific_model_path=folder)
+    TextEmbedding.add_custom_model(
+        "mean-24",
+        PoolingType.MEAN,
+        normalization=True,
+        sources=ModelSource(hf="mean-24"),
+        dim=24,
+        model_file="model.onnx",
+    )
+    raw = TextEmbedding("mean-24", cache_dir=str(tiny.directory), specific_model_path=str(tiny.directory))
     for text in ("the red house", "", "house!"):
         assert np.allclose(model.passage(text).pooled, next(iter(raw.embed([text]))), atol=1e-6)
 
