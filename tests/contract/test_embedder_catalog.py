@@ -1,7 +1,8 @@
 """What every set of embedders promises: the fake, and the registry with tiny models in child processes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,42 +65,59 @@ class EmbeddersUnderTest:
         self._change.set()
 
 
-def configured(folder: Path) -> Mapping[str, ConfiguredEmbedder]:
+def configured(present: Path, folder: Path) -> Mapping[str, ConfiguredEmbedder]:
     return {
-        "tiny": ConfiguredEmbedder(path=folder / "tiny", dim=32),
+        "tiny": ConfiguredEmbedder(path=present / "tiny", dim=32),
         "prefixed": ConfiguredEmbedder(
-            path=folder / "prefixed", dim=24, query_prefix="query: ", passage_prefix="passage: "
+            path=present / "prefixed", dim=24, query_prefix="query: ", passage_prefix="passage: "
         ),
         "late": ConfiguredEmbedder(path=folder / "late", dim=16),
     }
 
 
-def fake(folder: Path) -> EmbeddersUnderTest:
-    embedders = FakeEmbedders(configured(folder), loaded=(), present=("general", "tiny", "prefixed"))
+DIMS = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16, OTHERS: 384}
+PRESENT = ("general", "tiny", "prefixed")
+
+
+def bring_model(folder: Path, name: str) -> None:
+    # No word has the same vector in two models.
+    write_tiny_model(folder / name, DIMS[name], words=WORDS, seed=int(name == OTHERS))
+
+
+def registry_over(present: Path, folder: Path) -> EmbedderRegistry:
+    others = CatalogEntry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
+    english = LocalModel("all-MiniLM-L6-v2", present / "general", 384, "fp32", max_tokens=256)
+    own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
+    catalogued = build_catalog(folder, configured(present, folder), "int8")
+    entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
+    return EmbedderRegistry(entries, present / "run", threads=1, backoff=LoadBackoff(0.01, 0.01))
+
+
+def fake(present: Path, folder: Path) -> EmbeddersUnderTest:
+    embedders = FakeEmbedders(configured(present, folder), loaded=(), present=PRESENT)
     return EmbeddersUnderTest(embedders, embedders.load)
 
 
-def registry(folder: Path) -> EmbeddersUnderTest:
-    dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16, OTHERS: 384}
+def registry(present: Path, folder: Path) -> EmbeddersUnderTest:
+    return EmbeddersUnderTest(registry_over(present, folder), partial(bring_model, folder))
 
-    def bring(name: str) -> None:
-        # No word has the same vector in two models.
-        write_tiny_model(folder / name, dims[name], words=WORDS, seed=int(name == OTHERS))
 
-    for name in ("general", "tiny", "prefixed"):
-        bring(name)
-    others = CatalogEntry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
-    english = LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256)
-    own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
-    catalogued = build_catalog(folder, configured(folder), "int8")
-    entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
-    registry = EmbedderRegistry(entries, folder / "run", threads=1, backoff=LoadBackoff(0.01, 0.01))
-    return EmbeddersUnderTest(registry, bring)
+@pytest.fixture(scope="module")
+def present(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Models that are there from the start. Each has one process, to which the registries of all tests connect."""
+    folder = tmp_path_factory.mktemp("present")
+    for name in PRESENT:
+        bring_model(folder, name)
+    keeper = registry_over(folder, folder)
+    for name in PRESENT[1:]:
+        keeper._model(keeper._entries[name]).process_now()
+    yield folder
+    asyncio.run(keeper.close())
 
 
 @pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)
-async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddersUnderTest]:
-    made: EmbeddersUnderTest = request.param(tmp_path)
+async def stage(request: pytest.FixtureRequest, present: Path, tmp_path: Path) -> AsyncIterator[EmbeddersUnderTest]:
+    made: EmbeddersUnderTest = request.param(present, tmp_path)
     await made.embedders.start()
     yield made
     await made.embedders.close()

@@ -19,7 +19,7 @@ from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Lost
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
-HERE = partition_of(b"u1", 4)
+HERE = partition_of(b"u1", 1)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
 TEXTS = {f"t-{number}": f"Crate {number} is in the hall." for number in range(3)}
 IDS = {
@@ -54,7 +54,7 @@ IN_TWO_REGISTERS = (
 
 async def prepared(directory: Path, profiles: Profiles | None = None, *said: str) -> InMemoryPipeline:
     """Return a stopped pipeline with three embedded turns in `code` and one elsewhere, and turns in any mode."""
-    pipeline = InMemoryPipeline(directory, profiles=profiles or Profiles())
+    pipeline = InMemoryPipeline(directory, 1, profiles=profiles or Profiles())
     async with pipeline.running():
         await pipeline.command("declare_mode", name="code", embedder="tiny32", is_default=True)
         await pipeline.command("declare_mode", name="journal", embedder="tiny48")
@@ -252,7 +252,7 @@ CATEGORY_COMMANDS = {
 
 async def categorised(directory: Path, *following: Json) -> InMemoryPipeline:
     """Return a stopped pipeline with two filled categories, and these commands before it."""
-    pipeline = InMemoryPipeline(directory)
+    pipeline = InMemoryPipeline(directory, 1)
     async with pipeline.running():
         for declaration in CATEGORIES.values():
             await pipeline.ask(pipeline.names.commands, declaration)

@@ -1,6 +1,7 @@
 """The OpenAPI document: whole, and not changed silently. `python -m tests.unit.gateway.test_document` writes it."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.worlds.gateway import always_ready
 COMMITTED = Path(__file__).parents[3] / "docs" / "openapi.json"
 
 
+@cache
 def document() -> dict[str, Any]:
     service, meters = MemoryService(FakeWire()), Meters()
     openai = OpenAiDoor(service, Provider(None), Outbox(meters), meters)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -96,6 +97,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     return Walk(httpx.AsyncClient(transport=transport, base_url="http://localhost"), wire, keyed)
 
 
+@cache
 def routes() -> list[tuple[str, str]]:
     """Every operation of the document, as method and path, that is not open to all."""
     paths = create_app(MemoryService(FakeWire()), always_ready).openapi()["paths"]

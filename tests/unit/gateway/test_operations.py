@@ -80,11 +80,10 @@ async def test_a_row_is_a_shape_that_refuses_what_its_arguments_do_not_have() ->
     assert wire.sent == []
 
 
-@pytest.mark.parametrize("row", SERVED, ids=lambda row: row.name)
-def test_every_address_of_the_table_is_served(row: Operation[Any]) -> None:
-    app = create_app(MemoryService(FakeWire()), always_ready)
-    assert row.http is not None
-    assert row.http.method.lower() in app.openapi()["paths"][row.http.path]
+def test_every_address_of_the_table_is_served() -> None:
+    paths = create_app(MemoryService(FakeWire()), always_ready).openapi()["paths"]
+    addresses = {(row.name, row.http.path, row.http.method.lower()) for row in SERVED if row.http is not None}
+    assert {address for address in addresses if address[2] not in paths.get(address[1], ())} == set()
 
 
 @pytest.mark.parametrize("row", ASKED_OVER_HTTP, ids=lambda row: row.name)

@@ -33,9 +33,9 @@ from huggingface_hub.errors import (
 
 from streams.adapters.child_processes import end_with_parent
 from streams.adapters.durable_files import fsync_path, write_durably
-from streams.adapters.embedding.inference.local_model import TOKENIZER_FILES
 
-OPTIONAL_FILES = (*TOKENIZER_FILES, "config.json", "special_tokens_map.json")
+# The first two are also `TOKENIZER_FILES` of `local_model`, whose import would double the time of the start.
+OPTIONAL_FILES = ("tokenizer.json", "tokenizer_config.json", "config.json", "special_tokens_map.json")
 """Files that are fetched where the repository has them."""
 
 PLAN_FILE = ".plan.json"

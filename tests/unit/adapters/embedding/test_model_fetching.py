@@ -22,12 +22,11 @@ from schemas.state.modes import GENERAL, Mode
 from streams.adapters.embedding.catalog import model_loading
 from streams.adapters.embedding.catalog.fetching import FETCH_COMMAND, FetchLimits
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
-from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog, fastembed_entries
+from streams.adapters.embedding.catalog.presets import build_catalog, fastembed_entries
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
-from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.model_hub import ModelHub, serving
-from tests.harnesses.embedder_registry import ready, until_state
+from tests.harnesses.embedder_registry import general_in, ready, until_state
 
 SMALL = "BAAI/bge-small-en-v1.5"
 ON_HUB = "Qdrant/bge-small-en-v1.5-onnx-Q"
@@ -53,14 +52,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
 class Worker:
     """A registry in which modes may name every model, over a folder of models."""
 
-    def __init__(self, folder: Path, limits: FetchLimits) -> None:
-        general = LocalModel("all-MiniLM-L6-v2", write_tiny_model(folder / "general", 8), 8, "fp32")
+    def __init__(self, shared: Path, folder: Path, limits: FetchLimits) -> None:
         catalog = build_catalog(folder / "models", {}, "int8")
-        entries = (
-            fastembed_entries(folder / "models", limits, catalog) | catalog | {GENERAL: CatalogEntry(GENERAL, general)}
-        )
+        entries = fastembed_entries(folder / "models", limits, catalog) | catalog | {GENERAL: general_in(shared)}
         backoff = LoadBackoff(30.0, 30.0)
-        self.registry = EmbedderRegistry(entries, folder / "run", 1, backoff, limits=limits)
+        self.registry = EmbedderRegistry(entries, shared / "run", 1, backoff, limits=limits)
         self.fetched = folder / "models" / "fetched"
 
     async def failed(self) -> Status:
@@ -73,9 +69,9 @@ class Worker:
 
 
 @asynccontextmanager
-async def working(folder: Path, limits: FetchLimits = UNLIMITED) -> AsyncIterator[Worker]:
+async def working(shared: Path, folder: Path, limits: FetchLimits = UNLIMITED) -> AsyncIterator[Worker]:
     """Yield a worker, and stop it."""
-    made = Worker(folder, limits)
+    made = Worker(shared, folder, limits)
     try:
         yield made
     finally:
@@ -83,9 +79,9 @@ async def working(folder: Path, limits: FetchLimits = UNLIMITED) -> AsyncIterato
 
 
 @pytest.fixture
-async def worker(hub: ModelHub, tmp_path: Path) -> AsyncIterator[Worker]:
+async def worker(hub: ModelHub, shared: Path, tmp_path: Path) -> AsyncIterator[Worker]:
     assert hub.address
-    async with working(tmp_path) as made:
+    async with working(shared, tmp_path) as made:
         yield made
 
 
@@ -97,12 +93,14 @@ async def test_declared_model_is_fetched_and_gives_the_vectors_of_fastembed(work
     assert np.allclose(vector, expected, atol=1e-6)
 
 
-async def test_fetched_model_is_used_without_the_hub(worker: Worker, hub: ModelHub, tmp_path: Path) -> None:
+async def test_fetched_model_is_used_without_the_hub(
+    worker: Worker, hub: ModelHub, shared: Path, tmp_path: Path
+) -> None:
     worker.registry.prepare(SMALL)
     await until_state(worker.registry, SMALL, "ready")
     await worker.registry.close()
     hub.requests.clear()
-    async with working(tmp_path) as later:
+    async with working(shared, tmp_path) as later:
         await ready(later.registry, SMALL_MODE)
     assert not hub.requests
 
@@ -185,7 +183,7 @@ async def test_damaged_file_is_not_used(worker: Worker, hub: ModelHub) -> None:
 
 
 async def test_kill_in_the_middle_leaves_nothing_half_and_the_next_fetch_goes_on(
-    worker: Worker, hub: ModelHub, tmp_path: Path
+    worker: Worker, hub: ModelHub, shared: Path, tmp_path: Path
 ) -> None:
     hub.stop_after = 200_000
     worker.registry.prepare(SMALL)
@@ -195,7 +193,7 @@ async def test_kill_in_the_middle_leaves_nothing_half_and_the_next_fetch_goes_on
     assert not (worker.fetched / "Qdrant--bge-small-en-v1.5-onnx-Q").exists()
     hub.stop_after = None
     hub.requests.clear()
-    async with working(tmp_path) as later:
+    async with working(shared, tmp_path) as later:
         later.registry.prepare(SMALL)
         await until_state(later.registry, SMALL, "ready")
     assert any("bytes=" in request and "model_optimized" in request for request in hub.requests)
@@ -218,8 +216,8 @@ async def test_fetch_ends_with_its_worker(hub: ModelHub, tmp_path: Path) -> None
         assert await fetch.wait() == 0
 
 
-async def test_two_workers_fetch_a_model_once(worker: Worker, hub: ModelHub, tmp_path: Path) -> None:
-    async with working(tmp_path) as other:
+async def test_two_workers_fetch_a_model_once(worker: Worker, hub: ModelHub, shared: Path, tmp_path: Path) -> None:
+    async with working(shared, tmp_path) as other:
         for each in (worker, other):
             each.registry.prepare(SMALL)
         for each in (worker, other):
@@ -234,21 +232,21 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("code", LIMITS)
-async def test_refused_size_and_number_say_what_to_do(hub: ModelHub, tmp_path: Path, code: str) -> None:
+async def test_refused_size_and_number_say_what_to_do(hub: ModelHub, shared: Path, tmp_path: Path, code: str) -> None:
     assert hub.address
     limits, sentence = LIMITS[code]
     write_tiny_model(tmp_path / "models" / "fetched" / "other", 8)
-    async with working(tmp_path, limits) as limited:
+    async with working(shared, tmp_path, limits) as limited:
         failed = await limited.failed()
     assert failed["code"] == code
     assert re.search(sentence, failed["error"])
 
 
-async def test_disk_of_all_fetched_models_is_limited(hub: ModelHub, tmp_path: Path) -> None:
+async def test_disk_of_all_fetched_models_is_limited(hub: ModelHub, shared: Path, tmp_path: Path) -> None:
     other = write_tiny_model(tmp_path / "models" / "fetched" / "other", 8)
     present = sum(path.stat().st_size for path in other.iterdir())
     assert hub.address
-    async with working(tmp_path, FetchLimits(max_total_bytes=present + 1000)) as limited:
+    async with working(shared, tmp_path, FetchLimits(max_total_bytes=present + 1000)) as limited:
         failed = await limited.failed()
     assert "FETCH_MAX_TOTAL_MB" in failed["error"]
 

@@ -9,13 +9,14 @@ from structlog.testing import capture_logs
 from schemas.internal.service import ModelRecord
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, Fingerprint, Mode
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, RecordedModels
-from streams.adapters.embedding.catalog.presets import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.presets import build_catalog
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.deployment_log import readable
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.deployment_log import FakeDeploymentLog
+from tests.harnesses.embedder_registry import general_in
 from tests.unit.adapters.embedding.test_fingerprint import PLAIN
 
 FIRST, OTHER = (PLAIN.model_copy(update={"files": files}) for files in ("a" * 12, "b" * 12))
@@ -96,26 +97,25 @@ def test_each_file_that_decides_vectors_has_its_part_in_the_digest(tmp_path: Pat
     assert after.digest != before.digest
 
 
-async def test_replaced_tokenizer_gives_a_mode_another_space_at_the_next_start(tmp_path: Path) -> None:
+async def test_replaced_tokenizer_gives_a_mode_another_space_at_the_next_start(shared: Path, tmp_path: Path) -> None:
     log, folder = model_log(), tmp_path / "tiny"
     write_tiny_model(folder, 32, words=("red",))
-    before = await fingerprint_of(tmp_path, log)
+    before = await fingerprint_of(shared, tmp_path, log)
     assert before.files is None
-    assert await fingerprint_of(tmp_path, log) == before
+    assert await fingerprint_of(shared, tmp_path, log) == before
     # The words of the other tokenizer have other numbers: the same file makes other vectors.
     other = write_tiny_model(tmp_path / "other", 32, words=("house",))
     (other / "tokenizer.json").rename(folder / "tokenizer.json")
-    after = await fingerprint_of(tmp_path, log)
+    after = await fingerprint_of(shared, tmp_path, log)
     assert after.file_sha256 == before.file_sha256
     assert after.digest != before.digest
 
 
-async def fingerprint_of(models: Path, log: FakeDeploymentLog) -> Fingerprint:
+async def fingerprint_of(shared: Path, models: Path, log: FakeDeploymentLog) -> Fingerprint:
     """Return the fingerprint of the embedder `tiny` after a start of the registry."""
-    general = CatalogEntry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(models / "general", 8), 8, "fp32"))
     entries = build_catalog(models, {"tiny": ConfiguredEmbedder(path=models / "tiny", dim=32)}, "int8")
-    entries |= {GENERAL: general}
-    registry = EmbedderRegistry(entries, models / "run", threads=1, backoff=LoadBackoff(0.01, 0.02))
+    entries |= {GENERAL: general_in(shared)}
+    registry = EmbedderRegistry(entries, shared / "run", threads=1, backoff=LoadBackoff(0.01, 0.02))
     registry.recorded, loaded = RecordedModels(log), asyncio.Event()
     registry.on_loaded = lambda name: loaded.set() if name == "tiny" else None
     mode = Mode(name="any", embedder="tiny", embedding_dim=32)

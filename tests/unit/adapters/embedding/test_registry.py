@@ -21,7 +21,7 @@ from streams.adapters.embedding.catalog.presets import CatalogEntry
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
-from tests.harnesses.embedder_registry import JOURNAL, TINY, Waiting, pids, ready, until_ended
+from tests.harnesses.embedder_registry import JOURNAL, TINY, Waiting, pids, ready, registry_in, until_ended
 
 
 async def test_only_the_process_of_general_runs_from_the_start(registry: EmbedderRegistry) -> None:
@@ -150,7 +150,8 @@ async def test_starting_twice_loads_general_once(registry: EmbedderRegistry) -> 
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: bool) -> None:
+async def test_closing_leaves_no_process(tmp_path: Path, loaded: bool) -> None:
+    registry = registry_in(tmp_path, tmp_path)
     if loaded:
         await ready(registry, TINY)
     else:
