@@ -24,7 +24,6 @@ from gateway.pages.pages import Pages, rendered, serve_asset
 from gateway.pages.requests import PAGES, read_form
 from gateway.pages.routes.access import export_pages, key_pages, settings_pages
 from gateway.pages.routes.ask import ask_pages
-from gateway.pages.routes.contexts import context_pages
 from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.dead_letters import dead_letter_pages
 from gateway.pages.routes.files import file_pages
@@ -35,7 +34,7 @@ from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
 from gateway.pages.routes.pipelines import pipeline_pages
 from gateway.pages.routes.project import category_pages, consolidation_pages, forget_pages, intention_pages
-from gateway.pages.routes.runs import run_pages
+from gateway.pages.routes.runs import context_pages, run_pages
 from gateway.pages.routes.start import import_pages, start_pages
 from gateway.pages.sign_in import SignIn, session_pages
 from gateway.service.calls import Refused, failed

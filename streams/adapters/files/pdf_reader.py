@@ -34,7 +34,8 @@ def read_pdf(file: BinaryIO, text: TextBuilder) -> tuple[int, bool]:
         except pypdfium2.PdfiumError:
             continue  # a page that is missing or broken: the others are not
         shown = _text_of(page)
-        if len(shown.strip()) < SCANNED_CHARS and _has_picture(page):
+        pictures = page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+        if len(shown.strip()) < SCANNED_CHARS and next(pictures, None) is not None:
             any_scanned = True
             # Its libraries take a second to load.
             from streams.adapters.files.image_reader import printed_text  # noqa: PLC0415
@@ -81,7 +82,3 @@ def _text_of(page: Any) -> str:
     except pypdfium2.PdfiumError:
         return ""
     return shown.replace(_HYPHENATED, "").replace("\ufffe", "").replace("\r\n", "\n")
-
-
-def _has_picture(page: Any) -> bool:
-    return any(True for _ in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))

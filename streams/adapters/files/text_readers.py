@@ -152,11 +152,8 @@ def add_rows(rows: Iterable[Sequence[str]], text: TextBuilder) -> None:
 def _is_header(row: Sequence[str]) -> bool:
     """True if the cells are different words."""
     cells = [cell for cell in row if cell]
-    return len(set(cells)) == len(cells) and len(cells) > len(row) // 2 and not any(map(_is_number, cells))
-
-
-def _is_number(cell: str) -> bool:
-    return not any(map(str.isalpha, cell))
+    are_words = all(any(map(str.isalpha, cell)) for cell in cells)
+    return len(set(cells)) == len(cells) and len(cells) > len(row) // 2 and are_words
 
 
 def read_json(file: BinaryIO, text: TextBuilder) -> None:
