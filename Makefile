@@ -6,8 +6,8 @@ CAN_BE_USED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell $(SYSTEM_PYTHON) -c "$(CAN_BE_USED)" 2>/dev/null && echo $(SYSTEM_PYTHON) || echo python3)
 BIN := .venv/bin
 
-.PHONY: help demo up test check lint types docs limits compiled required bench profile screenshots train train-ranking \
-	train-projection labels lock clean \
+.PHONY: help demo up test check lint types docs limits compiled required required-and-accepted acceptance bench profile \
+	screenshots train train-ranking train-projection labels lock clean \
 	dist test-wheels test-frameworks test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
@@ -123,6 +123,13 @@ compiled: .venv/complete
 
 required: lint compiled ## what every change needs but the acceptance: lint, then tests, types, limits and documents side by side
 	$(call run_parts,$(REQUIRED_PARTS) types limits docs)
+
+required-and-accepted: lint compiled ## the same with the acceptance client, where it is
+	$(call run_parts,$(REQUIRED_PARTS) types limits docs acceptance)
+
+# After what has time limits as well, beside what only computes.
+acceptance: | test-wheels test-kills test-live test-browser
+	@bash .ci/acceptance
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots
