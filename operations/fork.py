@@ -254,19 +254,6 @@ def digest_of_fork(user: str, to: str) -> bytes:
     return hashlib.sha256(to_json([user, to])).hexdigest()[:32].encode()
 
 
-async def records_of(branch: Branch, reader: LogReader) -> list[tuple[Log, Record]]:
-    """Return the turns and commands of a boundary that are in Kafka."""
-    fields, topics = branch.settings.scope_model.boundary_fields, log_topics(branch.settings.topic_prefix)
-    own: list[tuple[Log, Record]] = []
-    for log in FORKED_LOGS:
-        place = (topics[log], branch.partition)
-        end = (await reader.ends([place]))[place]
-        async for records in reader.read_range(place, 0, end, READ_AT_ONCE):
-            # By scope: the key of a record may be another one.
-            own += [(log, record) for record in records if boundary_in(record, fields) == branch.key]
-    return own
-
-
 class UserLogs(KafkaLogs):
     """The turns and commands of one user; implements `LogSource`."""
 
@@ -278,7 +265,18 @@ class UserLogs(KafkaLogs):
         """Return the user's records of a page, and the offset to read next."""
         records, following = await super().read(place, offset, most)
         fields, key = self._user.settings.scope_model.boundary_fields, self._user.key
+        # By scope: the key of a record may be another one.
         return [record for record in records if boundary_in(record, fields) == key], following
+
+    async def all_records(self) -> list[tuple[Log, Record]]:
+        """Return the user's turns, archived ones too, and commands."""
+        own: list[tuple[Log, Record]] = []
+        for (log, partition), end in (await self.ends()).items():
+            offset = 0
+            while offset < end:
+                records, offset = await self.read((log, partition), offset, READ_AT_ONCE)
+                own += [(log, record) for record in records]
+        return own
 
     async def revisions(self) -> list[Record]:
         """Return nothing: the fork is in the same deployment."""
@@ -303,7 +301,8 @@ class ForkTarget(KafkaTarget):
 
     async def copied_since(self, _since: Positions) -> frozenset[CopiedRecord]:
         """Return the copied records. Raises ValueError for a boundary that is no fork of this user, or was dropped."""
-        records = await records_of(self._fork, self._reader)
+        async with open_user_logs(self._fork) as logs:
+            records = await logs.all_records()
         copies = {copied for log, record in records if (copied := copied_record(log, record)) is not None}
         check_name_is_free(self._fork.name, self._digest, records)
         await self.wait_last_turn()

@@ -23,10 +23,9 @@ from agents.rules.memory.versions import normalise_text
 from operations.change_model import ChangeModel, ModelChange
 from operations.compare import logged_turns
 from operations.deployment import Progress, client_of, deployment_at, run_command, until_embedded
-from operations.fork import FORKED_FROM, Branch, records_of
+from operations.fork import FORKED_FROM, Branch, open_user_logs
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import derive_memory_id
-from streams.adapters.kafka.logs import open_reader
 from streams.settings import Settings
 
 TOP_K = 10
@@ -296,6 +295,6 @@ async def drop(fork_name: str, principal: str | None, settings: Settings) -> int
 
 async def _require_fork(branch: Branch) -> None:
     """Raise ValueError unless `fork` has made this boundary."""
-    async with open_reader(branch.settings) as reader:
-        if not any(record.header(FORKED_FROM) for _, record in await records_of(branch, reader)):
+    async with open_user_logs(branch) as logs:
+        if not any(record.header(FORKED_FROM) for _, record in await logs.all_records()):
             raise ValueError(f"{branch.name} is no fork")

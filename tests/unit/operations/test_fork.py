@@ -11,6 +11,7 @@ from operations.fork import (
     Chosen,
     ForkBuilder,
     ForkOptions,
+    UserLogs,
     check_name_is_free,
     digest_of_fork,
     read_trial,
@@ -20,6 +21,8 @@ from schemas.messages.records import Headers, Record
 from schemas.state.memories import derive_memory_id
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
+from tests.builders.turns import PARTITIONS
+from tests.harnesses.archiving import ArchivingHarness
 
 TIME_MS = 1_780_000_000_123
 SCOPE = {"user_id": "ana", "project_id": "default"}
@@ -158,6 +161,15 @@ def test_name_of_a_dropped_fork_is_refused() -> None:
         check_name_is_free(
             "ana-trial", OF_ANA, [("turns", FORKED_TURN), ("commands", record(command("forget", user=True)))]
         )
+
+
+async def test_archived_turns_of_a_fork_still_name_its_origin() -> None:
+    topics = ArchivingHarness()
+    for user in ("ana-trial", "ben"):
+        topics.say(user, "t-1", "The harbour closes at six.")
+    await topics.archive()
+    logs = UserLogs(topics.topics, Branch("ana-trial", Settings(partitions=PARTITIONS)))  # type: ignore[arg-type]
+    assert [(log, record.header("origin")) for log, record in await logs.all_records()] == [("turns", b"app")]
 
 
 def test_fork_with_turns_said_to_it_is_continued() -> None:
