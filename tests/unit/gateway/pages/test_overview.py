@@ -188,6 +188,13 @@ async def test_last_evaluation_is_shown_by_mode(service: MemoryService, wire: Fa
     assert "75.0 % → 50.0 %" in await health_page(service)
 
 
+async def test_evaluation_of_the_current_revision_alone_is_shown(service: MemoryService, wire: FakeWire) -> None:
+    of_all = {"questions": 40, "current": dict.fromkeys(SHARES, 0.75)}
+    alone = {"at": "2026-03-01T09:30:00Z", "revision": 2, "questions": 40, "modes": {"code": of_all}, "all": of_all}
+    wire.results["health"] = {**HEALTH, "evaluation": alone}
+    assert "by revision 2</p>" in await health_page(service)
+
+
 async def test_verdict_of_the_last_evaluation_is_shown(service: MemoryService, wire: FakeWire) -> None:
     wire.results["health"] = {**HEALTH, "evaluation": EVALUATED}
     assert "edits of revision 2: It finds &lt;less&gt;." in await health_page(service)
