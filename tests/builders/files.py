@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from email.message import EmailMessage
+from functools import cache
 from html import escape
 
 from PIL import Image, ImageDraw, ImageFont
@@ -28,7 +29,7 @@ RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 def archive(parts: Mapping[str, str | bytes]) -> bytes:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
         for name, content in parts.items():
             target.writestr(name, content)
     return made.getvalue()
@@ -239,10 +240,16 @@ def sound(seconds: float = 1.0, rate: int = 8000) -> bytes:
     return made.getvalue()
 
 
+MAIN = "word/document.xml"
+
+
 def bomb(size: int) -> bytes:
     """A DOCX whose one word has this many characters."""
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target, target.open("word/document.xml", "w") as part:
+    with (
+        zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
+        target.open("word/document.xml", "w") as part,
+    ):
         part.write(f"<w:document {W}><w:body><w:p><w:r><w:t>".encode())
         for _ in range(size >> 20):
             part.write(b"a" * (1 << 20))
@@ -255,9 +262,10 @@ def entities(levels: int, value: str) -> str:
     return f'<!DOCTYPE d [<!ENTITY e0 "{value}">{each}]>'
 
 
+@cache
 def dark_pixels(width: int, height: int) -> bytes:
-    """A PNG of a few kilobytes with this many black pixels."""
-    packer = zlib.compressobj(9)
+    """A PNG of a megabyte or two with this many black pixels."""
+    packer = zlib.compressobj(1)
     rows = b"".join(packer.compress(bytes(1 + width // 8)) for _ in range(height)) + packer.flush()
 
     def chunk(kind: bytes, content: bytes) -> bytes:

@@ -103,7 +103,9 @@ def readable_paths() -> set[str]:
     libraries.update(entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages")))
     libraries.update(filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
     packages = [list(getattr(module, "__path__", ())) for name, module in sys.modules.items() if "." not in name]
-    return {*SYSTEM_PATHS, *libraries, *itertools.chain(*packages), os.path.realpath(sys.executable)}
+    # Without its cache of compiled files Python would compile each library that it imports from now on.
+    cache = [sys.pycache_prefix] if sys.pycache_prefix else []
+    return {*SYSTEM_PATHS, *libraries, *cache, *itertools.chain(*packages), os.path.realpath(sys.executable)}
 
 
 def _allow_reading(libc: Any, ruleset: int, path: str) -> None:

@@ -26,7 +26,9 @@ PROJECT_ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-m", "streams.adapters.files.child")
 """Run in the project's folder: the project is not an installed package."""
 
-KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT", "GLIBC_TUNABLES")
+KEPT_VARIABLES = (
+    "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "SYSTEMROOT", "GLIBC_TUNABLES",
+)  # fmt: skip
 """The others may hold secrets, which a file's reader must not have."""
 
 ENVIRONMENT = {

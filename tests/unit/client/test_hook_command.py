@@ -1,18 +1,21 @@
 """The hook of coding agents as a program: its status, its advice, and an outbox that is damaged, locked or refused."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from modestream_client.hooks import main
 
 from tests.builders.transcripts import line, written_session
 
@@ -21,15 +24,35 @@ Json = dict[str, Any]
 AWAY = "http://127.0.0.1:1"
 
 
+def environment_of(tmp_path: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with the outbox in a folder, and no memory."""
+    own = {"HOME": str(tmp_path), "MODESTREAM_URL": AWAY, "MODESTREAM_USER": "ana", "PATH": "/usr/bin:/bin"}
+    return own | dict(more)
+
+
 def run(tmp_path: Path, *arguments: str, said: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the hook as an agent does, with its outbox in a folder and no memory."""
-    environment = {"HOME": str(tmp_path), "MODESTREAM_URL": AWAY, "MODESTREAM_USER": "ana", "PATH": "/usr/bin:/bin"}
-    environment |= more
+    """Run the hook's command in this process: another one takes half a second to import it."""
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+    ):
+        for name in [name for name in os.environ if name.startswith("MODESTREAM_")]:
+            patched.delenv(name)
+        for name, value in environment_of(tmp_path, more).items():
+            patched.setenv(name, value)
+        patched.setattr(sys, "stdin", StringIO(said))
+        status = main(arguments)
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+
+def run_program(tmp_path: Path, *arguments: str, said: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the hook as an agent does."""
     command = "import sys; from modestream_client.hooks import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", command, *arguments],
         input=said,
-        env=environment,
+        env=environment_of(tmp_path, more),
         capture_output=True,
         text=True,
         check=False,
@@ -50,7 +73,8 @@ def kept_box(tmp_path: Path, *lines: str, url: str = AWAY) -> Path:
 
 
 def test_a_hook_succeeds_while_the_memory_is_away(tmp_path: Path) -> None:
-    assert stop(tmp_path, line(1)).returncode == 0
+    event = {"hook_event_name": "Stop", "transcript_path": str(written_session(tmp_path, line(1)))}
+    assert run_program(tmp_path, "claude-code", said=json.dumps(event)).returncode == 0
 
 
 def test_status_counts_what_waits(tmp_path: Path) -> None:
@@ -100,6 +124,10 @@ def test_a_wrong_command_line_does_not_block_the_agent(arguments: list[str], tmp
     assert run(tmp_path, *arguments, said="{}").returncode == 1
 
 
+def test_the_status_of_a_command_is_that_of_the_program(tmp_path: Path) -> None:
+    assert run_program(tmp_path, "claud-code", said="{}").returncode == 1
+
+
 @pytest.mark.parametrize(
     ("event", "own"),
     [
@@ -137,7 +165,7 @@ def test_a_locked_outbox_does_not_hold_up_the_agent(tmp_path: Path) -> None:
     with closing(sqlite3.connect(locked, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         began = time.monotonic()
-        told = run(tmp_path, "claude-code", said=json.dumps(event))
+        told = run_program(tmp_path, "claude-code", said=json.dumps(event))
         took_s = time.monotonic() - began
     assert "is locked by another process" in told.stderr
     assert took_s < 8

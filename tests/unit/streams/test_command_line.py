@@ -1,12 +1,15 @@
 """Messages of the command line about invalid settings."""
 
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from pydantic_settings import BaseSettings
 
 from gateway.keys.key_file import Key, KeyFile
 from gateway.settings import GatewaySettings
+from streams.__main__ import main
 from streams.configuration import read_settings
 from streams.settings import Settings
 from tests.builders.taxonomies import changed
@@ -26,6 +30,26 @@ def started(*options: str, command: str = "worker", **settings: str) -> subproce
     environment = os.environ | {f"MODESTREAM_{name}": value for name, value in settings.items()}
     line = [sys.executable, "-m", "streams", *filter(None, [command]), *options]
     return subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def called(*options: str, command: str = "worker", **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process: another one takes a second to start."""
+    line = ["streams", *filter(None, [command]), *options]
+    out, err = StringIO(), StringIO()
+    umask, level = os.umask(0o077), logging.getLogger("aiokafka").level
+    try:
+        with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+            for name, value in settings.items():
+                patched.setenv(f"MODESTREAM_{name}", value)
+            patched.setattr(sys, "argv", line)
+            with pytest.raises(SystemExit) as end:
+                main()
+    finally:
+        os.umask(umask)
+        logging.getLogger("aiokafka").setLevel(level)
+    code = end.value.code
+    assert isinstance(code, int), code
+    return subprocess.CompletedProcess(line, code, out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize(
@@ -66,10 +90,16 @@ def refusal_of(settings: type[BaseSettings]) -> str:
     ],
 )
 def test_command_ends_with_the_refusal_of_a_setting_and_its_code(name: str, value: str, message: str) -> None:
-    ended = started(**{name: value})
+    ended = called(**{name: value})
     assert ended.returncode == os.EX_CONFIG
     assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_program_ends_with_the_code_of_its_command() -> None:
+    ended = started(PARTITIONS="0")
+    assert ended.returncode == os.EX_CONFIG
+    assert ended.stderr.startswith("setting MODESTREAM_PARTITIONS: ")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +124,7 @@ def test_gateway_ends_with_the_refusal_of_its_keys_and_its_code() -> None:
 
 
 def test_name_that_no_setting_has_is_told_with_a_similar_one() -> None:
-    ended = started(command="schemas", PARTITION="12", GATEWAY_NAME="the gateway judges it")
+    ended = called(command="schemas", PARTITION="12", GATEWAY_NAME="the gateway judges it")
     assert ended.returncode == 0
     assert ended.stderr == (
         "MODESTREAM_PARTITION is ignored: there is no such setting; MODESTREAM_PARTITIONS is similar\n"
@@ -145,18 +175,18 @@ def test_list_of_keys_may_be_cut_off(tmp_path: Path) -> None:
 
 def test_version_is_that_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert started("--version", command="").stdout == f"{project['version']}\n"
+    assert called("--version", command="").stdout == f"{project['version']}\n"
 
 
 def test_no_more_workers_than_partitions() -> None:
-    ended = started("--processes", "5", PARTITIONS="4")
+    ended = called("--processes", "5", PARTITIONS="4")
     assert ended.returncode == 2
     assert "5 is not in 1..4, the number of partitions" in ended.stderr
 
 
 def test_key_in_a_profile_is_not_printed() -> None:
     profile = {"model": "openai/m", "api_key": "sk-do-not-print-me"}
-    ended = started(LLM_PROFILES=json.dumps({"default": profile}))
+    ended = called(LLM_PROFILES=json.dumps({"default": profile}))
     assert "setting MODESTREAM_LLM_PROFILES.default.api_key: " in ended.stderr
     assert "do-not-print-me" not in ended.stderr
 
@@ -189,4 +219,4 @@ def test_remember_names_a_broker_that_is_not_there() -> None:
 )
 def test_up_refuses_an_address_that_its_gateway_can_not_have(settings: dict[str, str], message: str) -> None:
     keys = {"GATEWAY_KEYS": "keys.json"} if "192" in settings["GATEWAY_BIND"] else {}
-    assert message in started(command="up", **(keys | settings)).stderr
+    assert message in called(command="up", **(keys | settings)).stderr
