@@ -315,7 +315,11 @@ class Consolidate:
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
         declared = self._declared(run, mode)
-        may_ask = declared is not None and not self._is_private_now(declared, cluster)
+        # Turns may have become private, or forgotten, since the run was planned.
+        turns = (self._memories.get(source.memory_id) for source in cluster.sources)
+        may_ask = declared is not None and not (
+            declared.private or any(turn is None or turn.visibility.private for turn in turns)
+        )
         summary = await self._distil.text(cluster, may_ask=may_ask, mode_prompt=_distil_prompt(declared))
         memory = distilled_memory(
             run.scope,
@@ -338,11 +342,6 @@ class Consolidate:
             return self._spaces.mode(run.trigger.scope.boundary, mode, run.scope)
         except Rejected:
             return None
-
-    def _is_private_now(self, declared: Mode, cluster: TurnCluster) -> bool:
-        """True if a language model may not read a turn any more since it was planned with."""
-        turns = (self._memories.get(source.memory_id) for source in cluster.sources)
-        return declared.private or any(turn is None or turn.visibility.private for turn in turns)
 
     def outcome_of(self, event: Distilled) -> SupersedeState:
         memory_id = event.memory.memory_id

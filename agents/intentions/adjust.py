@@ -258,7 +258,8 @@ class AdjustIntention:
             (part, entry)
             for part in RESOLVABLE_BY_RUN
             for entry in visible.open_entries(part)
-            if entry.source != "set" and not self._is_private(entry)
+            if entry.source != "set"
+            and not any(memory and memory.visibility.private for memory in map(self.memories.get, entry.memory_ids))
         ]
         latest = sorted(entries, key=lambda placed: placed[1].at)[-MAX_SHOWN_ENTRIES:]
         about = frozenset().union(*(content_stems(entry.text) for _, entry in latest))
@@ -309,10 +310,6 @@ class AdjustIntention:
                 for text in sorted(repeated)
             ]
         return signals
-
-    def _is_private(self, entry: IntentionEntry) -> bool:
-        behind = map(self.memories.get, entry.memory_ids)
-        return any(memory is not None and memory.visibility.private for memory in behind)
 
     def _found(self, memory_id: str) -> Memory | None:
         memory = self.memories.get(memory_id)

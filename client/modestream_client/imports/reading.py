@@ -139,7 +139,9 @@ def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Pro
     is_of_format = False
     clock = _Moments()
     for entry in _expecting(found, expected):
-        each = entry if isinstance(entry, _NotAMessage) else replace(entry, place=_short_place(entry.place))
+        each = entry
+        if not isinstance(entry, _NotAMessage) and isinstance(entry.place, str):
+            each = replace(entry, place=clean(entry.place)[:MAX_SHOWN_CHARS])
         if isinstance(each, Problem) and not is_of_format:
             waiting.append(each)
             if len(waiting) > MAX_PROBLEMS_BEFORE_A_MESSAGE:
@@ -154,11 +156,6 @@ def _told_apart(found: Iterable[Found], expected: str) -> Iterator[Message | Pro
             yield from _parts(clock.told_apart(each))
     if not is_of_format:
         raise NotOfFormat(f"this is no {expected}" + (f": {waiting[0].message}" if waiting else ""))
-
-
-def _short_place(place: int | str) -> int | str:
-    """Return a place for a result, shortened if the export's own id is long."""
-    return clean(place)[:MAX_SHOWN_CHARS] if isinstance(place, str) else place
 
 
 def _expecting(found: Iterable[Found], expected: str) -> Iterator[Found]:

@@ -244,9 +244,9 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
             "edit": _edit,
             "correct": _correct,
             "filter": _filter,
-            "hide": _hide,
+            "hide": _hide_or_show,
             "retry": _retry,
-            "show": _show,
+            "show": _hide_or_show,
         }
         action = actions.get(form.text("do"))
         if action is None:
@@ -351,14 +351,11 @@ async def _filter(pages: Pages, view: View, record: Json, form: Form) -> Respons
     return await _filtered(pages, view, record, filters, "Saved who may find it.")
 
 
-async def _hide(pages: Pages, view: View, record: Json, form: Form) -> Response:  # noqa: ARG001
-    own = record.get("own_visibility") or {"private": False}
-    return await _filtered(pages, view, record, {**own, "searchable": False}, "Hidden: no search finds it any more.")
-
-
-async def _show(pages: Pages, view: View, record: Json, form: Form) -> Response:  # noqa: ARG001
-    own = record.get("own_visibility") or {"private": False}
-    return await _filtered(pages, view, record, {**own, "searchable": True}, "Searches find it again.")
+async def _hide_or_show(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    shown = form.text("do") == "show"
+    filters = {**(record.get("own_visibility") or {"private": False}), "searchable": shown}
+    notice = "Searches find it again." if shown else "Hidden: no search finds it any more."
+    return await _filtered(pages, view, record, filters, notice)
 
 
 async def _filtered(pages: Pages, view: View, record: Json, filters: Json, notice: str) -> Response:

@@ -99,8 +99,8 @@ class ObjectBytes:
                     with suppress(OSError):  # other files are there
                         path.parent.rmdir()
                         path.parent.parent.rmdir()
-                    continue
-                await obstore.delete_async(self._store, key)
+                else:
+                    await obstore.delete_async(self._store, key)
             except FileNotFoundError:
                 continue
             except FAILURES as problem:

@@ -1,7 +1,4 @@
-"""Models that fastembed runs and pools itself: static ones, the last token's state, tasks, pooling in the graph.
-
-There are no token vectors, as fastembed gives one vector for a text.
-"""
+"""Models that fastembed pools itself, with one vector for a text: static ones, the last token's state, tasks."""
 
 from collections.abc import Sequence
 from typing import Self
