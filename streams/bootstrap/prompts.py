@@ -7,6 +7,7 @@ step uses it. Guaranteed: every template of a `Prompts` can be filled by its ste
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ class Prompts:
 
         Raises ValueError or OSError, naming the file, for an unusable directory or template.
         """
-        self._templates = {template.version: template for template in map(_read, sorted(PROJECT_PROMPTS.glob("*.md")))}
+        self._templates = dict(_project_templates())
         for template in _read_own(own):
             if template.version in self._templates:
                 message = f"{template.version}.md has the version of one of the project's templates: give it another"
@@ -114,6 +115,11 @@ def open_prompts(settings: Settings) -> Prompts:
         return Prompts(settings.prompts, settings.prompt_versions)
     except ValueError as problem:
         sys.exit(f"setting MODESTREAM_PROMPT_VERSIONS: {problem}")
+
+
+@cache
+def _project_templates() -> Mapping[str, Template]:
+    return {template.version: template for template in map(_read, sorted(PROJECT_PROMPTS.glob("*.md")))}
 
 
 def _read_own(directory: Path | None) -> list[Template]:

@@ -181,6 +181,7 @@ class InMemoryPipeline(PipelineRequests):
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles, index=deepcopy(self.index))
         copy.changelogs.update(deepcopy(self.changelogs))
         copy.topics.copy_from(self.topics)
+        copy.numbers = count(next(self.numbers))  # Its requests are others.
         return copy
 
     def lose_files(self, *lost: Lost) -> None:

@@ -1,5 +1,6 @@
 """The job `evaluate`: questions from a user's own log, by the revision in force and by another one."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,23 @@ async def fill(pipeline: InMemoryPipeline) -> None:
     await pipeline.topics.settled()
 
 
-@pytest.fixture
-async def world(pipeline: InMemoryPipeline) -> InMemoryPipeline:
-    await fill(pipeline)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> InMemoryPipeline:
+    """A stopped pipeline with the log: each test goes on with its own copy."""
+    pipeline = InMemoryPipeline(tmp_path_factory.mktemp("filled") / "data")
+
+    async def run() -> None:
+        async with pipeline.running():
+            await fill(pipeline)
+
+    asyncio.run(run())
     return pipeline
+
+
+@pytest.fixture
+async def world(filled: InMemoryPipeline, tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
+    async with filled.copy_to(tmp_path / "data").running() as pipeline:
+        yield pipeline
 
 
 async def evaluated(pipeline: InMemoryPipeline, **arguments: Any) -> Json:

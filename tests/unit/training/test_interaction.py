@@ -36,7 +36,7 @@ def vectors(turns: list[Turn]) -> Vectors:
 
 @pytest.fixture(scope="module")
 def turns() -> list[Turn]:
-    return [turn for turn in training_turns() if turn.source == "software"][:120]
+    return [turn for turn in training_turns() if turn.source == "software"][:60]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,58 +17,49 @@ def harness(words: SqliteLexicalIndex) -> ItemsHarness:
     return ItemsHarness(words)
 
 
-def read_cases(name: str) -> list[Any]:
-    """Return the cases of all languages; a case is a list of two texts, or an object with the later one's sender."""
-    cases = []
-    for language in LANGUAGES:
+Case = tuple[str, str, dict[str, str]]
+"""Two texts, and the speaker and the project of the later one where they are others."""
+
+
+def read_cases(language: str, *names: str) -> list[Case]:
+    cases: list[Case] = []
+    for name in names:
         for case in json.loads((DATA / f"{language}.json").read_text())[name]:
             earlier, later = (case["earlier"], case["later"]) if isinstance(case, dict) else case
             sender = {key: case[key] for key in ("speaker", "project") if key in case} if isinstance(case, dict) else {}
-            cases.append(pytest.param(earlier, later, sender, id=f"{language}: {earlier} / {later} {sender or ''}"))
+            cases.append((earlier, later, sender))
     return cases
 
 
-def superseded(harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]) -> list[bool]:
-    """Say both; return for each item of the earlier text whether it is superseded."""
-    scope = {"user_id": "u1", "project_id": sender.get("project", "p1")}
-    first = harness.say(earlier, 1, speaker="Ana Kraus")
-    harness.say(later, 2, speaker=sender.get("speaker", "Ana Kraus"), scope=scope)
+def superseded(harness: ItemsHarness, user: str, earlier: str, later: str, sender: dict[str, str]) -> list[bool]:
+    """Have a user say both; return for each item of the earlier text whether it is superseded."""
+    scopes = [{"user_id": user, "project_id": project} for project in ("p1", sender.get("project", "p1"))]
+    first = harness.say(earlier, 1, speaker="Ana Kraus", scope=scopes[0])
+    harness.say(later, 2, speaker=sender.get("speaker", "Ana Kraus"), scope=scopes[1])
     return [harness.get(memory_id).superseded_by is not None for memory_id in harness.get(first.memory_id).items]
 
 
-@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("pairs"))
-def test_plain_contradiction_supersedes(
-    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
-) -> None:
-    assert superseded(harness, earlier, later, sender) == [True]
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_contradictions_supersede(harness: ItemsHarness, language: str) -> None:
+    cases = read_cases(language, "pairs", "held_out")
+    wrong = [case for number, case in enumerate(cases) if superseded(harness, f"u{number}", *case) != [True]]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("look_alikes"))
-def test_statements_that_only_look_alike_supersede_nothing(
-    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
-) -> None:
-    assert True not in superseded(harness, earlier, later, sender)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_that_only_look_alike_supersede_nothing(harness: ItemsHarness, language: str) -> None:
+    cases = read_cases(language, "look_alikes", "held_out_look_alikes")
+    wrong = [case for number, case in enumerate(cases) if True in superseded(harness, f"u{number}", *case)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(("later", "earlier", "sender"), read_cases("look_alikes"))
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_statements_that_only_look_alike_supersede_nothing_the_other_way_round(
-    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+    harness: ItemsHarness, language: str
 ) -> None:
-    assert True not in superseded(harness, earlier, later, sender)
-
-
-@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("held_out"))
-def test_other_wordings_and_values_supersede(
-    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
-) -> None:
-    assert superseded(harness, earlier, later, sender) == [True]
-
-
-@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("held_out_look_alikes"))
-def test_other_look_alikes_supersede_nothing(
-    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
-) -> None:
-    assert True not in superseded(harness, earlier, later, sender)
+    cases = [(later, earlier, sender) for earlier, later, sender in read_cases(language, "look_alikes")]
+    wrong = [case for number, case in enumerate(cases) if True in superseded(harness, f"u{number}", *case)]
+    assert wrong == []
 
 
 def test_turn_of_a_superseded_item_is_current(harness: ItemsHarness) -> None:
