@@ -1,6 +1,7 @@
 """The manifests of `deploy/kubernetes`, by file, kind and name."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ KUBERNETES = Path(__file__).parents[2] / "deploy/kubernetes"
 Manifest = dict[str, Any]
 
 
+@cache
 def kustomizations() -> dict[Path, Manifest]:
     files = sorted(KUBERNETES.rglob("kustomization.yaml"))
     return {file.parent: yaml.safe_load(file.read_text()) for file in files}
 
 
+@cache
 def manifests() -> list[Manifest]:
     files = [file for file in sorted(KUBERNETES.rglob("*.yaml")) if file.name != "kustomization.yaml"]
     return [manifest for file in files for manifest in yaml.safe_load_all(file.read_text())]

@@ -1,8 +1,10 @@
 """The embedded vector index with points, in this process and in one that a test kills."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +47,7 @@ async def kept_in(root: Path, numbers: range, space: VectorSpace = SPACE) -> set
 
 
 CHILD = """
-import asyncio, os, signal, sys
+import asyncio, json, os, signal, sys
 from pathlib import Path
 from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_shard, packed_vectors
@@ -72,13 +74,36 @@ async def write_once():
 """
 
 
-def run_child(root: Path, code: str) -> subprocess.Popen[str]:
+def run_child(root: Path, code: str, *more: str) -> subprocess.Popen[str]:
     """Run code in another process after that of `CHILD`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD + code, str(root)],
+        [sys.executable, "-c", CHILD + code, str(root), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment,
     )
+
+
+KILLED = """
+for folder, moment in json.loads(sys.argv[2]):
+    if pid := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    else:
+        root = Path(folder)
+        exec(moment)
+        asyncio.run(write_once())
+        os._exit(0)
+"""
+
+
+def killed_at(folders: Mapping[str, Path]) -> list[int]:
+    """Write once for each moment, in its folder, by a process that is to die then; return how each ended.
+
+    They are copies of one process: its start takes a second.
+    """
+    moments = json.dumps([(str(folder), moment) for moment, folder in folders.items()])
+    with run_child(Path(), KILLED, moments) as child:
+        assert child.stdout
+        return [int(line) for line in child.stdout]

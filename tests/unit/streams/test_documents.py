@@ -236,14 +236,16 @@ def test_version_is_that_of_the_project() -> None:
 
 @pytest.mark.parametrize("command", ["asyncapi", "schemas"])
 def test_command_prints_the_same_document_and_writes_no_files(command: str, tmp_path: Path) -> None:
-    printed = [run(command, tmp_path, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")]
-    assert printed[0] == printed[1] == json.dumps(json.loads(printed[0]), indent=2, sort_keys=True) + "\n"
+    # Another order of sets than in this process.
+    printed = run(command, tmp_path, PYTHONHASHSEED="1").stdout
+    assert printed == json.dumps({"asyncapi": DOCUMENT, "schemas": SCHEMAS}[command], indent=2, sort_keys=True) + "\n"
     assert not [*tmp_path.iterdir()]
 
 
 def run(command: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a directory with this environment only."""
-    known = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    shared = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX") if name in os.environ}
+    known = {**shared, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.run(
         [sys.executable, "-m", "streams", command], cwd=directory, env=known, capture_output=True, text=True, check=True
     )

@@ -7,7 +7,7 @@ import pytest
 
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from tests.harnesses.edge_index import SPACE, kept_in, points, run_child
+from tests.harnesses.edge_index import SPACE, kept_in, killed_at, points, run_child
 
 
 async def test_second_owner_is_refused_and_does_no_harm(tmp_path: Path) -> None:
@@ -32,31 +32,42 @@ async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: in
     assert len(await kept_in(tmp_path, range(promised))) == promised
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "edge_shard.make_shard = die",
-        "edge_shard.create_index_operation = die",
-        "edge_shard.write_durably = die",
-        "edge_shard.CollectionShard.create = die",
-        "edge_shard.make_shard = lambda *_: setattr(edge_shard, 'write_durably', die)",
-        "durable_files.os.fsync = die",
-        "Path.rename = die",
-        "edge_shard.CollectionShard.__init__ = die",
-        "edge_shard.CollectionShard.index = die",
-        "packed_vectors.PackedVectors.begin = die",
-        "packed_vectors.PackedVectors.put = die",
-    ],
+MOMENTS = (
+    "edge_shard.make_shard = die",
+    "edge_shard.create_index_operation = die",
+    "edge_shard.write_durably = die",
+    "edge_shard.CollectionShard.create = die",
+    "edge_shard.make_shard = lambda *_: setattr(edge_shard, 'write_durably', die)",
+    "durable_files.os.fsync = die",
+    "Path.rename = die",
+    "edge_shard.CollectionShard.__init__ = die",
+    "edge_shard.CollectionShard.index = die",
+    "packed_vectors.PackedVectors.begin = die",
+    "packed_vectors.PackedVectors.put = die",
 )
-async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, moment: str) -> None:
-    with run_child(tmp_path, f"{moment}\nasyncio.run(write_once())") as child:
-        assert child.wait() == -signal.SIGKILL
-    index = EdgeIndex(tmp_path)
+"""Ends of the process while it creates a collection."""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, int]]:
+    """The folders of the moments, and how their processes ended."""
+    folders = {moment: tmp_path_factory.mktemp("killed") for moment in MOMENTS}
+    codes = killed_at(folders)
+    return {moment: (folders[moment], code) for moment, code in zip(MOMENTS, codes, strict=True)}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_kill_during_creation_of_a_collection_is_repaired(
+    ended: dict[str, tuple[Path, int]], moment: str
+) -> None:
+    folder, code = ended[moment]
+    assert code == -signal.SIGKILL
+    index = EdgeIndex(folder)
     assert await index.count(SPACE, 0) == 0
     assert set(await index.spaces()) <= {SPACE.collection}
     await index.upsert(SPACE, points(range(4)))
     assert await index.count(SPACE, 0) == 4
-    assert {path.name for path in tmp_path.iterdir() if not path.name.startswith((".owner", PACKED_DIR))} == {
+    assert {path.name for path in folder.iterdir() if not path.name.startswith((".owner", PACKED_DIR))} == {
         SPACE.collection,
         "general.alias",
     }
