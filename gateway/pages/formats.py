@@ -170,6 +170,16 @@ def file_kind(file: Mapping[str, Any]) -> str:
     return next(kinds, suffix.upper() if 0 < len(suffix) <= 5 and suffix != file.get("name") else "File")
 
 
+def file_pages(file: Mapping[str, Any]) -> str:
+    """Return how many pages, slides or sheets a file has.
+
+    >>> file_pages({"pages": 2, "reader": "pptx+ocr"}), file_pages({"pages": 1, "reader": "pdf"})
+    ('2 slides', '1 page')
+    """
+    places = {"pptx": "slide", "xlsx": "sheet"}
+    return plural(file["pages"], places.get(str(file["reader"]).partition("+")[0], "page"))
+
+
 def file_size(size: int | None) -> str:
     """Return bytes as a person says them.
 
@@ -233,6 +243,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "upload_sha256": uploaded_sha256,
     "usd": usd,
     "file_kind": file_kind,
+    "file_pages": file_pages,
     "file_size": file_size,
     "clock": clock,
     "type_name": type_name,

@@ -169,3 +169,15 @@ def test_a_context_whose_message_is_no_json_shows_ids() -> None:
     packed = PackedContext({**CONTEXT, "messages": [message]}, 600)
     assert [entry.text for entry in packed.sections[0].entries] == [""]
     assert re.match("m1", packed.sections[0].entries[0].memory_id)
+
+
+async def test_a_part_of_a_file_that_the_hit_shows_is_not_repeated(service: MemoryService, wire: FakeWire) -> None:
+    parts = [
+        {"memory_id": f"d{number}", "type": "document", "kind": None, "text": text, "score": 0.5}
+        for number, text in enumerate(("The pump is old.", "The valve is new."))
+    ]
+    hit = HIT | {"text": "a.pdf [file: a.pdf, p. 3: The pump is old.]", "items": parts}
+    wire.results["retrieve.v1"] = {"hits": [hit], "modes": ["code"], "strategy": "hybrid", "diagnostics": {}}
+    page = await page_at(service, "/admin/ask?user=u1&project=p1&mode=code&q=when+does+it+run")
+    assert "/admin/memories/d0" not in page
+    assert re.search(r'href="/admin/memories/d1[^"]*">The valve is new\.</a> <span class="soft">part of a file<', page)

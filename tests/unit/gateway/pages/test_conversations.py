@@ -83,6 +83,13 @@ async def test_turns_are_shown_oldest_first_as_texts(wire: FakeWire, known: Conv
     assert {name: sent[name] for name in expected} == expected
 
 
+async def test_a_conversation_of_one_minute_has_one_time(wire: FakeWire, known: Conversations) -> None:
+    known.found = [conversation(last="2026-03-01T09:00:10Z")]
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get(ONE)).text
+    assert "</time> to <time" not in " ".join(page.split())
+
+
 async def test_a_place_is_shown_with_what_came_before(wire: FakeWire, known: Conversations) -> None:
     at = "2026-03-01T09:30:00Z"
     async with pages_over(MemoryService(wire)) as http:

@@ -87,6 +87,8 @@ def wire() -> FakeWire:
     files = [
         listed_file(),
         listed_file(memory_id="m2", name="<b>.png", media_type="image/png", status="pending", pages=None),
+        listed_file(memory_id="m4", name="talk.pptx", media_type=None, reader="pptx+ocr", pages=2),
+        listed_file(memory_id="m5", name="costs.xlsx", media_type=None, reader="xlsx", pages=1),
         listed_file(memory_id="m3", name="scan.pdf", status="failed", error="The PDF has a password.", pages=None),
     ]
     wire.results["list_files"] = {"files": files, "total": 120, "counts": counts}
@@ -104,6 +106,8 @@ async def test_the_list_says_what_became_of_each_file(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get("/admin/files?user=ana")).text
     assert "PDF, 3 pages" in page
+    assert "PPTX, 2 slides" in page
+    assert "XLSX, 1 sheet<" in page
     assert "120 kB" in page
     assert "&lt;b&gt;.png" in page
     assert "The PDF has a password." in page

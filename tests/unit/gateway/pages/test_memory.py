@@ -93,6 +93,14 @@ async def test_a_file_has_its_state_its_bytes_and_a_second_try(wire: FakeWire, s
     assert again.status_code == 303
 
 
+async def test_the_turn_of_a_file_links_to_its_text(wire: FakeWire, store: Store) -> None:
+    store.records["m2"] = memory_record("m2", "The report.", resources=[FILE | {"status": "ready"}])
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get("/admin/memories/m2?user=ana")).text
+    links = page.partition('<p class="links">')[2].partition("</p>")[0]
+    assert ">Read report.pdf</a>" in links
+
+
 async def test_a_part_of_a_file_shows_its_text_and_its_page(wire: FakeWire, store: Store) -> None:
     store.records["m2"] = memory_record("m2", "The report.", resources=[FILE | {"status": "ready"}])
     evidence = [{"turn_id": "t-m2", "memory_id": "m2", "resource": FILE["uri"], "page": 3, "start": 9000, "end": 9010}]
