@@ -131,8 +131,11 @@ async def troubles_of(pages: Pages, view: View) -> list[Json]:
             failed,
             "retry_failed",
         )
+    modes = (await boundary_of(pages.service, view) or {}).get("modes", {}).values()
+    used = {GENERAL, *(mode.get("embedder") for mode in modes)}
     for name, embedder in (state.get("embedders") or {}).items():
-        if embedder["state"] == "failed":
+        # Those of other users' modes are no trouble of this one.
+        if embedder["state"] == "failed" and name in used:
             add(f"The embedder {name} is missing", "modes")
     models = state.get("language_model")
     for name, model in models.items() if isinstance(models, dict) else ():

@@ -100,6 +100,15 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
     assert "<b>code" not in page
 
 
+@pytest.mark.parametrize(("embedder", "is_told"), [("BAAI/large", True), ("general", False)])
+async def test_missing_embedder_is_told_to_users_of_it_alone(wire: FakeWire, embedder: str, is_told: bool) -> None:
+    boundaries = Boundaries()
+    told(boundaries, "u1", embedder=embedder)
+    async with pages_over(MemoryService(wire, boundaries=boundaries)) as http:
+        part = (await http.get("/admin/attention?user=u1")).text
+    assert ("The embedder BAAI/large is missing" in part) is is_told
+
+
 async def test_too_few_cases_are_said_once(service: MemoryService) -> None:
     async with pages_over(service) as http:
         page = (await http.get("/admin/health?user=u1")).text
