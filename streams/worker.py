@@ -172,7 +172,11 @@ class WorkerParts:
             self.meters, lambda: self.stall_detector.alive(recovering=self.status.recovering()), self.status
         )
         self.stall_detector = StallDetector(
-            self.meters.work_done, self._lag_of_steps, self.status.positions, self.meters.is_away
+            self.meters.work_done,
+            # Questions to language models wait for these within bounds of their own.
+            lambda: sum(behind for topic, behind in self.status.lag().items() if topic != self.topics.asked),
+            self.status.positions,
+            self.meters.is_away,
         )
         self._background: list[asyncio.Task[None]] = []
         self._is_warned = False
@@ -182,9 +186,8 @@ class WorkerParts:
         agents = build_agents(
             self.settings, self.models, self.steps, self.indexes, self.ctx, self._deployment, self.spaces.note
         )
-        self.reembedding = Reembedding(
-            agents.embed, self.indexes, agents.spaces, self.embedders, self._indexer_lag, self.ctx
-        )
+        indexer_lag = lambda: self.status.lag().get(self.topics.remembered, 0)  # noqa: E731
+        self.reembedding = Reembedding(agents.embed, self.indexes, agents.spaces, self.embedders, indexer_lag, self.ctx)
         self.status.details["restoring_vectors"] = self.reembedding.unfinished
         self.understanding = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
@@ -199,7 +202,7 @@ class WorkerParts:
             lambda partition: agents.at(partition).remember,
             self.file_reader,
             ResourceBytes(self.ctx.file_bytes, self.settings.fetch_uris, self.settings.files_max_bytes),
-            self._indexer_lag,
+            indexer_lag,
             self.ctx,
             at_once=2 * self.settings.file_processes,
         )
@@ -247,10 +250,8 @@ class WorkerParts:
         port_file = self.settings.worker_run / "metrics.port"
         await self.monitoring.start(self.settings.metrics_host, self.settings.metrics_port, port_file)
         # Last: of two workers that start together, the later one is to see the earlier one in the group.
-        await until_available(self._check_member, "kafka", self.meters)
-
-    async def _check_member(self) -> None:
-        await check_member(member_name_of(self.app), self.member_file.former, self.group_hosts)
+        check = partial(check_member, member_name_of(self.app), self.member_file.former, self.group_hosts)
+        await until_available(check, "kafka", self.meters)
 
     async def stop(self) -> None:
         """Close everything, the files of partitions first: another worker may wait for them."""
@@ -322,13 +323,6 @@ class WorkerParts:
         """Re-embed after a changed embedder."""
         if change.action == "stale":
             self.reembedding.look((partition,))
-
-    def _lag_of_steps(self) -> int:
-        """Return the lag without questions to language models, which wait for these within bounds of their own."""
-        return sum(behind for topic, behind in self.status.lag().items() if topic != self.topics.asked)
-
-    def _indexer_lag(self) -> int:
-        return self.status.lag().get(self.topics.remembered, 0)
 
     def _deployment(self) -> dict[str, Any]:
         """Return the part of `health` that is about the deployment, as this worker sees it."""

@@ -57,10 +57,8 @@ from streams.flow.steps.step import LEARNED_EVENTS
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
-# The mode `general` for users that have not declared it: by the embedder in the deployment's record.
-#
-# Enters: a worker's setting, and the record. Leaves: the mode, before any partition is served; a new record where the
-# setting names another embedder. Guaranteed: workers that start one after another without the setting agree.
+# Users that have not declared the mode `general` have it with the embedder in the deployment's record, which a worker's
+# setting replaces: workers that start one after another without the setting agree.
 
 SETTING = "MODESTREAM_GENERAL_EMBEDDER"
 

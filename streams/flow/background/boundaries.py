@@ -26,10 +26,8 @@ from streams.flow.publisher import await_all
 from streams.flow.stores import BoundaryCounts
 from streams.flow.worker_context import WorkerContext
 
-# Count some boundaries of a partition in a thread, and publish their records in the right order.
-#
-# Enters: boundaries. Leaves: their `boundary.v1` on the topic `boundaries`. Guaranteed: of two counts of one boundary
-# the later is published last, and no count of before follows the tombstone of a forgotten user.
+# Boundaries are counted in a thread. Of two counts of one boundary the later is published last, and no count of before
+# follows the tombstone of a forgotten user.
 
 PAGE_SIZE = 100
 """Boundaries that are counted at once, in some milliseconds of a thread."""

@@ -29,10 +29,8 @@ from schemas.state.memories import Memory
 from schemas.state.pipelines import Revision
 from streams.flow.pipelines.custom_step import writing_nothing
 
-# The revisions of the pipelines as this worker has read them from their topic.
-#
-# Enters: records of the topic `pipelines`, in their order. Leaves: the revision that counts. Guaranteed: each worker
-# that has read the same records has the same revision; of two records with one number the first counts.
+# Workers that have read the same records of the topic `pipelines` have the same revision: of two records with one
+# number the first counts.
 
 log = structlog.get_logger()
 

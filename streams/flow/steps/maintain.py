@@ -36,9 +36,8 @@ from streams.flow.steps.evaluate import EvaluateRevisions, run_evaluation
 from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.worker_context import WorkerContext
 
-# The job `verify`: what words and vectors of a boundary lack, or have besides its records. It changes nothing.
-#
-# Enters: a job. Leaves: its answer, None if the partition has left meanwhile: the worker that has it now runs it again.
+# The job `verify`: what words and vectors of a boundary lack, or have besides its records. It changes nothing. None is
+# its answer if the partition has left meanwhile: the worker that has it now runs it again.
 
 PAGE_SIZE = 100
 """Memories that are inspected at once: some milliseconds."""
