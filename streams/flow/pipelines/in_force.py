@@ -36,8 +36,8 @@ from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
 from streams.flow.pipelines.comparing import PipelineHistory
 from streams.flow.pipelines.custom_step import RunnableStep, StepAccess, step_under_way
 
-# The pipelines of one revision, ready to run. A step that raises, hangs or returns what it did not declare costs its turn
-# or question an error or a warning, and no other one anything.
+# The pipelines of one revision, ready to run. A step that raises, hangs or returns what it did not declare costs its
+# turn or question an error or a warning, and no other one anything.
 
 ModelOf = Callable[[str], LanguageModel]
 """Returns the language models of the step with this name."""

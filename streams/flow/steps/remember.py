@@ -52,9 +52,9 @@ from streams.observability.metrics import Meters
 from streams.partition.commit import STORAGE_TIMEOUT_S, PartitionCommits
 from streams.topics import Topics
 
-# The steps of a turn before it is stored: `memorize.ingest`, `memorize.extract_items`, and custom ones after them. The turn
-# keeps the identity that it was published with. Published again after the pipelines have changed, it is prepared as it
-# was then, so that it is known as a repetition and changes nothing.
+# The steps of a turn before it is stored: `memorize.ingest`, `memorize.extract_items`, and custom ones after them. The
+# turn keeps the identity that it was published with. Published again after the pipelines have changed, it is prepared
+# as it was then, so that it is known as a repetition and changes nothing.
 
 
 @dataclass(frozen=True, slots=True)
