@@ -28,7 +28,6 @@ from schemas.state.intention import Intention
 from schemas.state.memories import Claim, Memory
 from schemas.state.modes import GENERAL, Fingerprint, ModeDeclarations, VectorSpace
 from streams.adapters.files.object_bytes import ObjectBytes, ResourceBytes
-from streams.adapters.files.process_reader import ProcessFileReader, ReadLimits
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.none import NoVectors
@@ -58,6 +57,7 @@ from streams.topology import BackgroundHooks, Subscription, connect, subscriptio
 from tests.fakes.clock import FakeClock
 from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.embedders import FakeEmbedders, FakeModel
+from tests.fakes.file_reader import InProcessFileReader
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.pipeline_log import FakePipelineLog
 from tests.fakes.vector_index import FakeIndex
@@ -108,7 +108,7 @@ class InMemoryPipeline(PipelineRequests):
     arrows: set[Arrow] = field(default_factory=set)
     observes_arrows: bool = False
     defects: list[str] = field(default_factory=list)
-    file_reader: FileReader = field(default_factory=lambda: ProcessFileReader(ReadLimits()))
+    file_reader: FileReader = field(default_factory=InProcessFileReader)
 
     def __post_init__(self) -> None:
         self.settings = GivenSettings(
