@@ -11,7 +11,7 @@ from tests.worlds.consolidation import consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
-HERE = partition_of(b"u1", 4)
+HERE = partition_of(b"u1", 1)
 
 DECIDED = "We decided to use PostgreSQL for the ledger."
 
@@ -28,7 +28,7 @@ INTERRUPTED = {
 
 async def prepared(directory: Path) -> InMemoryPipeline:
     """Return a stopped pipeline with turns, items, and a summary of turns of two conversations."""
-    pipeline = InMemoryPipeline(directory)
+    pipeline = InMemoryPipeline(directory, 1)
     async with pipeline.running():
         for name in ("code", "craft"):
             await pipeline.command("declare_mode", name=name, embedder="tiny32")
