@@ -140,7 +140,9 @@ async def test_an_intention_is_set_by_lines(service: MemoryService, wire: FakeWi
 
 async def test_a_wrong_decision_leads_to_where_it_is_forgotten(service: MemoryService, wire: FakeWire) -> None:
     said = {"text": "We use oak.", "source": "said", "since": "2026-03-01T09:30:00Z", "evidence": [], "item_id": "i1"}
-    lists = {name: [] for name in ("goals", "constraints", "blocking_errors", "open_questions", "resolved")}
+    lists: dict[str, Any] = {
+        name: [] for name in ("goals", "constraints", "blocking_errors", "open_questions", "resolved")
+    }
     wire.results["get_intention"] = {**lists, "decisions": [said]}
     async with pages_over(service) as http:
         page = (await http.get("/admin/intention?user=u1&project=p1")).text
