@@ -21,7 +21,7 @@ USUAL_TOOLS = (
 MODEL_TOOLS = ("ask_memory",)
 """Served where a language model is set, or if the setting names them."""
 
-MORE_TOOLS = ("declare_mode", "get_intention", "set_intention", "rate_memories", "health")
+MORE_TOOLS = ("declare_mode", "get_intention", "set_intention", "get_context", "rate_memories", "health")
 """Served only if the setting names them: each tool costs tokens in every conversation."""
 
 

@@ -7,6 +7,7 @@ Remembered texts are separate fields, never part of a sentence.
 from typing import Annotated, Any
 
 from modestream_client.arguments import PromptText
+from modestream_client.contexts import TurnPlace
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ModeDecay, PromptedStep, Role
 from pydantic import BaseModel, Field, WithJsonSchema
 
@@ -112,10 +113,15 @@ class DeclareMode(BaseModel, extra="forbid"):
     ] = None
 
 
-class RateMemories(BaseModel, extra="forbid"):
-    """Memories of a context by their ids: those that helped, and those that did not."""
+class OneContext(BaseModel, extra="forbid"):
+    """A context by its id."""
 
     context_id: Annotated[str, Field(description="As assemble_context or ask_memory returned it")]
+
+
+class RateMemories(OneContext):
+    """Memories of a context by their ids: those that helped, and those that did not."""
+
     useful: list[str] | None = None
     not_useful: list[str] | None = None
 
@@ -226,6 +232,21 @@ class Intention(BaseModel):
     blocking_errors: list[QuotedText]
     decisions: list[QuotedText]
     whole_user: list[QuotedText]
+
+
+class ContextSource(BaseModel):
+    """A memory in a context, and where the turns that it comes from are on the topic of turns."""
+
+    memory_id: str
+    section: str
+    turns: list[TurnPlace]
+
+
+class Basis(BaseModel):
+    """What a context was based on, without texts."""
+
+    at: str
+    references: list[ContextSource]
 
 
 class Rated(BaseModel):

@@ -1,6 +1,7 @@
 """The tools, over the whole pipeline in memory."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,19 @@ async def test_context_and_modes(wire: InMemoryTransport) -> None:
         await answer(session, "set_intention", project_id="*", goals=["finish the thesis"])
         assert (await answer(session, "get_intention"))["whole_user"] == ["finish the thesis"]
         assert "general" in (await answer(session, "health"))["modes"]
+
+
+async def test_a_context_names_the_turns_that_it_was_based_on(tmp_path: Path) -> None:
+    async with (
+        InMemoryPipeline(tmp_path, more_settings={"context_log": "ids"}).running() as pipeline,
+        in_process(InMemoryTransport(pipeline), tools=[*USUAL_TOOLS, *MORE_TOOLS]) as session,
+    ):
+        said = await answer(session, "add_memory", text="I was afraid of the move.")
+        context = await answer(session, "assemble_context", query="what was I afraid of?")
+        basis = await answer(session, "get_context", context_id=context["context_id"])
+    [reference] = basis["references"]
+    assert reference["memory_id"] == said["memory_id"]
+    assert [turn["conversation_id"] for turn in reference["turns"]] == ["mcp"]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ TOOLS: dict[str, tuple[Needs, Json]] = {
     "list_modes": ("read", {}),
     "assemble_context": ("read", {"query": "deploy target"}),
     "ask_memory": ("read", {"query": "deploy target"}),
+    "get_context": ("read", {"context_id": "{context_id}"}),
     "rate_memories": ("write", {"context_id": "{context_id}", "useful": []}),
     "declare_mode": ("manage", {"name": "journal"}),
     "set_memory_mode": ("manage", {"memory_id": "{memory_id}", "mode": "journal"}),
