@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -137,11 +137,13 @@ def create_app(
     bodies: Sequence[type[BaseModel]] = (),
     path_callers: Mapping[str, Callers] = NO_PATH_CALLERS,
     forms: Collection[str] = (),
+    has_api: bool = True,
 ) -> FastAPI:
     """Build the application.
 
     `running` is entered at its start. `routes` are further ones, `bodies` their models, `path_callers` callers by path
-    prefixes that identify them by other means, `forms` the paths of forms without a caller.
+    prefixes that identify them by other means, `forms` the paths of forms without a caller. `has_api`: False leaves the
+    routes below `/v1` out, which take most of the time of a start.
     """
     shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
 
@@ -176,8 +178,17 @@ def create_app(
         ],
     )
     handle_problems(app)
-    for router in (
-        health_routes(is_ready),
+    app.include_router(health_routes(is_ready))
+    for router in api_routers(service, shapes) if has_api else ():
+        app.include_router(router)
+    # First: each request tries the routes in order, and ours are many.
+    app.router.routes[:0] = routes
+    document_app(app, shapes, bodies)
+    return app
+
+
+def api_routers(service: MemoryService, shapes: Shapes) -> list[APIRouter]:
+    return [
         turn_routes(service, shapes),
         operation_routes(service, shapes, tagged("reads")),
         memory_routes(service, shapes),
@@ -192,9 +203,4 @@ def create_app(
         answer_routes(service, shapes),
         event_routes(service),
         export_routes(service, shapes),
-    ):
-        app.include_router(router)
-    # First: each request tries the routes in order, and ours are many.
-    app.router.routes[:0] = routes
-    document_app(app, shapes, bodies)
-    return app
+    ]

@@ -15,6 +15,9 @@ class FakeWire:
     """Implements `gateway.service.calls.Backend`; every user is in partition 1."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.sent: list[tuple[str, Json, str | None]] = []
         self.stored: dict[tuple[str, str], str] = {}
         self.results: dict[str, Callable[[Json], Json] | Json] = {}

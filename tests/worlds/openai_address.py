@@ -51,13 +51,20 @@ class OpenAiAddress:
 
 @asynccontextmanager
 async def openai_address(
-    service: MemoryService, *, has_provider: bool = True, outbox: Outbox | None = None, **how: Any
+    service: MemoryService,
+    *,
+    has_provider: bool = True,
+    outbox: Outbox | None = None,
+    has_api: bool = False,
+    **how: Any,
 ) -> AsyncIterator[OpenAiAddress]:
     meters = Meters()
     outbox = outbox or Outbox(meters)
     async with FakeProvider() as fake:
         door = OpenAiDoor(service, Provider(fake.url if has_provider else None, KEY), outbox, meters)
-        app = create_app(service, always_ready, meters=meters, routes=door.routes, running=[door.running], **how)
+        app = create_app(
+            service, always_ready, meters=meters, routes=door.routes, running=[door.running], has_api=has_api, **how
+        )
         app.add_middleware(OpenAiErrors)
         server = server_of(app)
         listening = socket.create_server(("127.0.0.1", 0))

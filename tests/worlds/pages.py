@@ -34,7 +34,7 @@ async def pages_over(
     """Serve the pages to a caller, by default one that may do everything."""
     sign_in = SignIn(OneCaller(caller or Caller()), None, Sessions(b"a secret of thirty-two characters"))
     routes = page_routes(service, Scope, sign_in, settings)
-    async with http_over(service, routes=routes, path_callers={PAGES: sign_in}) as http:
+    async with http_over(service, routes=routes, path_callers={PAGES: sign_in}, has_api=False) as http:
         yield http
 
 

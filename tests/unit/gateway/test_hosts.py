@@ -9,6 +9,8 @@ from tests.worlds.gateway import http_over
 
 TURN = {"conversation_id": "c1", "role": "user", "content": "hello"}
 
+SHARES_APP = True
+
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8080", "127.0.0.1:20501", "[::1]:8080", "LOCALHOST"])
 async def test_loopback_is_served(http: httpx.AsyncClient, host: str) -> None:

@@ -15,6 +15,8 @@ from tests.fakes.wire import FakeWire
 SECRET = "Kafka at 10.0.0.7:9092 on memory.turns, see /data/run"
 TURN = {"conversation_id": "c1", "role": "user", "content": "hello"}
 
+SHARES_APP = True
+
 
 def test_every_code_has_a_title_and_a_status() -> None:
     assert TITLES.keys() == STATUS_OF.keys()

@@ -15,6 +15,8 @@ from tests.worlds.gateway import http_over
 
 PAGE: dict[str, Any] = {"items": [], "next": None, "total": 0}
 
+SHARES_APP = True
+
 
 async def test_a_search_is_a_retrieve_record(http: httpx.AsyncClient, wire: FakeWire) -> None:
     body = {"query": "q", "project_id": ["p1", "p2"], "top_k": 5, "mode": None, "read_after": "1:17"}

@@ -11,6 +11,8 @@ from tests.fakes.wire import FakeWire
 
 PATH = "/v1/users/u1/turns"
 
+SHARES_APP = True
+
 
 def turn(content: str, **fields: Any) -> dict[str, Any]:
     return {"conversation_id": "c1", "role": "user", "content": content, **fields}

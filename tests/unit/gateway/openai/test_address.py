@@ -389,7 +389,7 @@ async def test_models_are_the_providers(address: OpenAiAddress) -> None:
 
 async def test_calls_of_the_provider_take_no_places_of_others(wire: FakeWire) -> None:
     limits, waits = Limits(in_flight=3, in_flight_per_address=2), asyncio.Event()
-    async with openai_address(MemoryService(wire), limits=limits) as address:
+    async with openai_address(MemoryService(wire), limits=limits, has_api=True) as address:
         for _ in range(2):
             address.provider.next(waits=waits)
         asking = [asyncio.create_task(address.post(RAW)) for _ in range(2)]

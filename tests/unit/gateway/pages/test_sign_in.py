@@ -49,7 +49,9 @@ async def http(
     wire.results["list.v1"] = {"items": [], "next": None, "total": 0}
     sign_in, service = SignIn(callers, callers, Sessions(SECRET)), MemoryService(wire)
     routes = page_routes(service, Scope, sign_in)
-    async with http_over(service, callers=callers, routes=routes, path_callers={PAGES: sign_in}) as client:
+    async with http_over(
+        service, callers=callers, routes=routes, path_callers={PAGES: sign_in}, has_api=False
+    ) as client:
         yield client
 
 
@@ -165,5 +167,7 @@ async def test_every_page_has_the_headers_that_protect_it(http: httpx.AsyncClien
 )
 async def test_without_keys_the_page_says_how_to_come_in(wire: FakeWire, callers: Callers, said: str) -> None:
     sign_in, service = SignIn(callers, None, Sessions(SECRET)), MemoryService(wire)
-    async with http_over(service, routes=page_routes(service, Scope, sign_in), path_callers={PAGES: sign_in}) as client:
+    async with http_over(
+        service, routes=page_routes(service, Scope, sign_in), path_callers={PAGES: sign_in}, has_api=False
+    ) as client:
         assert said in (await client.get("/admin/sign-in")).text
