@@ -77,15 +77,21 @@ async def http(wire: FakeWire, callers: KeyCallers) -> AsyncIterator[httpx.Async
 
 @dataclass(frozen=True)
 class Walk:
-    """One door for a walk over all routes: none of its requests writes anything."""
+    """One door for a walk over all routes, whose wire is emptied for each test."""
 
     http: httpx.AsyncClient
     wire: FakeWire
     keyed: Keyed
 
 
+@pytest.fixture
+def walk(door: Walk) -> Walk:
+    door.wire.clear()
+    return door
+
+
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+def door(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     wire, keyed = FakeWire(), keys_in(tmp_path_factory.mktemp("walk") / "keys.json")
     app = create_app(
         MemoryService(wire),
@@ -134,17 +140,16 @@ async def test_no_route_serves_another_user(walk: Walk, method: str, path: str, 
 
 
 @pytest.mark.parametrize(("method", "path"), [route for route in USER_ROUTES if route[0] in WRITES])
-async def test_a_reading_key_writes_nothing(
-    http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed, method: str, path: str
-) -> None:
+async def test_a_reading_key_writes_nothing(walk: Walk, method: str, path: str) -> None:
     if path.endswith(READS):
         return
+    wire = walk.wire
     # Asking is reading, and storing question and answer is not.
     needed = {"query": "where?"} if path.endswith("/answers") else {}
     body = {"mode": "notes"} if method == "PATCH" else needed
     wire.results["get_memory"] = {"memory_id": "x", "scope": {"user_id": "u1"}}
     wire.results["list.v1"] = {"items": [{"scope": {"user_id": "u1", "project_id": "p1"}}]}
-    answer = await http.request(method, path_of(path, "u1"), headers=keyed.headers("reader"), json=body)
+    answer = await walk.http.request(method, path_of(path, "u1"), headers=walk.keyed.headers("reader"), json=body)
     assert answer.status_code == 403
     assert {record.get("command") for record in wire.records} <= {"get_memory", None}
     assert {topic for topic, _, _ in wire.sent} <= {"retrieve", "commands"}
