@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from schemas.state.files import FileText
+from schemas.state.files import FileText, Segment
 
 
 class FileReader(Protocol):
@@ -16,6 +16,9 @@ class FileReader(Protocol):
 
         Raises `ReadFailed`. A file that ends its reader, or takes too long or too much, costs only itself.
         """
+
+    def segments_of(self, text: str) -> tuple[Segment, ...]:
+        """Return the natural parts of a text that has none: its paragraphs, short ones joined, long ones cut."""
 
     async def close(self) -> None:
         """End the processes; no call may follow."""

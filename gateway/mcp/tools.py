@@ -77,12 +77,13 @@ def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> 
     return call
 
 
-def _hits(answer: Json) -> Json:
-    warnings = [f"{warning['code']}: {warning['message']}" for warning in answer["warnings"]]
-    return {"memories": [recalled_of(hit) for hit in answer["hits"]], "warnings": warnings or None}
-
-
-search_memory = _call_of(rows.SEARCH_MEMORIES, _hits)
+search_memory = _call_of(
+    rows.SEARCH_MEMORIES,
+    lambda answer: {
+        "memories": [recalled_of(hit) for hit in answer["hits"]],
+        "warnings": [f"{warning['code']}: {warning['message']}" for warning in answer["warnings"]] or None,
+    },
+)
 list_memories = _call_of(
     rows.LIST_MEMORIES, lambda page: {**page, "memories": [recalled_of(item) for item in page["items"]]}
 )

@@ -8,6 +8,7 @@ by boundary, so that no user learns what others have.
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel
@@ -71,6 +72,16 @@ class FileStatuses(BaseModel, frozen=True):
     def plus(self, other: "FileStatuses") -> "FileStatuses":
         """Add the counts of another turn."""
         return FileStatuses(**{name: getattr(self, name) + getattr(other, name) for name in FileStatuses.model_fields})
+
+
+@dataclass(frozen=True, slots=True)
+class FileToRead:
+    """A file of a turn, and what the turn says of it. The media type may be wrong; the name may be anything."""
+
+    path: Path
+    uri: str
+    media_type: str
+    name: str
 
 
 ReadFailure = Literal["no_reader", "unreadable", "too_large", "no_model", "unavailable"]

@@ -12,6 +12,7 @@ from agents.ports.pipelines import StepPorts
 from agents.rules.items.extracting import ExtractedItem
 from schemas.messages.turns import Turn
 from schemas.models.language import Prompt
+from schemas.state.files import FileText, FileToRead, Segment
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
@@ -43,6 +44,38 @@ class Stamp(RedactCards):
 
     async def __call__(self, turn: Turn) -> dict[str, Turn]:
         return {"turn": turn.model_copy(update={"content": f"{turn.content} {STAMP}"})}
+
+
+class RedactFile:
+    """Replaces card numbers in the text of a file; one that has `card 0` is more than it can do."""
+
+    role = "preprocess"
+    requires = ("file_text",)
+    produces = ("file_text",)
+    capabilities: tuple[str, ...] = ()
+
+    def __init__(self, _config: Any, _ports: StepPorts) -> None: ...
+
+    async def __call__(self, file_text: FileText) -> dict[str, FileText]:
+        if "card 0" in file_text.text:
+            raise RuntimeError(file_text.text)
+        return {"file_text": FileText(CARD.sub("[card]", file_text.text), file_text.reader)}
+
+
+class ReadBackwards(RedactFile):
+    """Reads the bytes of a file from its end."""
+
+    requires = ("file",)
+
+    async def __call__(self, file: FileToRead) -> dict[str, FileText]:  # type: ignore[override]
+        return {"file_text": FileText(file.path.read_text()[::-1], f"backwards {file.name}")}
+
+
+class SegmentBeyondTheEnd(RedactFile):
+    """Returns a segment that the text does not have."""
+
+    async def __call__(self, file_text: FileText) -> dict[str, FileText]:
+        return {"file_text": FileText("short", file_text.reader, (Segment(0, 99),))}
 
 
 class Unreliable:

@@ -3,10 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from schemas.state.files import FileText, ReadFailed
+from schemas.state.files import FileText, ReadFailed, Segment
 from streams.adapters.files.process_reader import ReadLimits
 from streams.adapters.files.reading import read_file
-from streams.adapters.files.text_builder import MediaPiece, TextBuilder
+from streams.adapters.files.text_builder import MediaPiece, TextBuilder, cut_segments, paragraphs
 
 
 def refuse_piece(piece: MediaPiece) -> None:
@@ -18,6 +18,9 @@ class InProcessFileReader:
 
     async def read(self, path: Path, *, media_type: str, name: str) -> FileText:
         return await asyncio.to_thread(self._read, path, media_type, name)
+
+    def segments_of(self, text: str) -> tuple[Segment, ...]:
+        return cut_segments(text, paragraphs(text))
 
     async def close(self) -> None:
         """End nothing."""

@@ -24,11 +24,11 @@ def refuse(rule: Rule, message: str) -> Rejected:
 
 CAPABILITIES = frozenset({"language_model", "vector_search", "writes"})
 
-WRITING_PLACES = frozenset({"turn", "items", "understanding", "turns"})
+WRITING_PLACES = frozenset({"turn", "file_text", "items", "understanding", "turns"})
 """Values whose custom steps may write memories; in questions no step may."""
 
 INITIAL_STATE: Mapping[str, frozenset[str]] = {
-    "memorize": frozenset({"record"}),
+    "memorize": frozenset({"record", "file"}),
     "retrieve": frozenset({"record"}),
     "evolve": frozenset({"scope"}),
 }
@@ -36,6 +36,7 @@ INITIAL_STATE: Mapping[str, frozenset[str]] = {
 
 SEAMS: Mapping[str, frozenset[str]] = {
     "turn": frozenset({"turn"}),
+    "file_text": frozenset({"memory", "file", "file_text"}),
     "items": frozenset({"memory", "items"}),
     "understanding": frozenset({"memory", "understanding"}),
     "query": frozenset({"query"}),
@@ -100,7 +101,7 @@ class CustomStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
     on_failure: OnFailure | None = None
 
 
-REJECTING_PLACES = frozenset({"turn", "items"})
+REJECTING_PLACES = frozenset({"turn", "file_text", "items"})
 
 
 def on_failure_of(config: CustomStepConfig, produces: str) -> OnFailure:

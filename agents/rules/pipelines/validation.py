@@ -20,6 +20,7 @@ from agents.rules.pipelines.contract import INITIAL_STATE, SEAMS, WRITING_PLACES
 from schemas.failures import Rejected
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.messages.turns import Turn
+from schemas.state.files import FileText
 from schemas.state.memories import Memory
 from schemas.state.pipelines import PIPELINE_NAMES, SHIPPED, PlacedStep, Revision, Topology
 from schemas.state.understanding import Understanding
@@ -182,6 +183,9 @@ def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:
 MAX_OWN_ITEMS = 1000
 """Items of one turn that a custom step may return; the rules find some hundred in the longest text."""
 
+MAX_OWN_TEXT_CHARS = 2_000_000
+"""Characters of a file that a custom step may return: as many as are read of one."""
+
 TURN_IDENTITY = ("scope", "conversation_id", "turn_id", "role", "occurred_at", "mode")
 """The fields of a turn that a custom step leaves as they are."""
 
@@ -227,6 +231,15 @@ def _items(before: Mapping[str, Any], items: Any) -> list[ExtractedItem]:
     return products
 
 
+def _file_text(_before: Mapping[str, Any], product: Any) -> FileText:
+    if not isinstance(product, FileText) or len(product.text) > MAX_OWN_TEXT_CHARS:
+        raise WrongProduct(f"`file_text` is a FileText of at most {MAX_OWN_TEXT_CHARS} characters")
+    ends = [0, *(place for segment in product.segments for place in (segment.start, segment.end)), len(product.text)]
+    if ends != sorted(ends):
+        raise WrongProduct("the segments of `file_text` are within its text, in order, and do not overlap")
+    return product
+
+
 def _understanding(_before: Mapping[str, Any], product: Any) -> Understanding | None:
     if product is not None and not isinstance(product, Understanding):
         raise WrongProduct("`understanding` is an Understanding or None")
@@ -254,6 +267,7 @@ def _some_of(name: str) -> Check:
 
 _CHECKS: Mapping[str, Check] = {
     "turn": _turn,
+    "file_text": _file_text,
     "items": _items,
     "understanding": _understanding,
     "query": _query,

@@ -19,7 +19,7 @@ from schemas.state.files import FileText, ReadFailed, ReadFailure, Segment
 from streams.adapters.files.frames import FAILED, PICTURE, PIECE, PREFIX, TEXT, decode_piece
 from streams.adapters.files.media_models import MediaModels
 from streams.adapters.files.reading import expected_kind
-from streams.adapters.files.text_builder import MediaPiece
+from streams.adapters.files.text_builder import MediaPiece, cut_segments, paragraphs
 
 PROJECT_ROOT = Path(__file__).parents[3]
 
@@ -235,6 +235,9 @@ class ProcessFileReader:
         request = {"page": page, "characters": 0, "seconds": self._limits.seconds}
         async with self._process() as process:
             return await process.draw(path, request)
+
+    def segments_of(self, text: str) -> tuple[Segment, ...]:
+        return cut_segments(text, paragraphs(text))
 
     async def close(self) -> None:
         """End the processes; no call may follow."""

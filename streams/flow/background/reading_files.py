@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,13 +22,15 @@ from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
 from agents.memory.write_memory import Slices
 from agents.ports.files import FileBytes, FileReader, FileSource, StoredBytes
+from agents.ports.pipelines import State
 from agents.rules.items.analysis import AnalysedText
 from agents.rules.memory.resources import file_name, uploads_of
 from schemas.failures import Rejected, Unavailable
-from schemas.state.files import FileText, ReadFailed, without_upload
-from schemas.state.memories import Resource
+from schemas.state.files import FileText, FileToRead, ReadFailed, without_upload
+from schemas.state.memories import Memory, Resource
 from streams.batching import batches
 from streams.fair_queue import FairTurns
+from streams.flow.pipelines.in_force import READ_FILES
 from streams.flow.steps.remember import PrepareTurns, in_slices, records_of
 from streams.flow.worker_context import WorkerContext
 
@@ -127,24 +130,29 @@ class ReadFiles:
         async with self._turns.turn(boundary):
             try:
                 turn = self._ctx.stores.memories.get(partition, memory_id)
-                for resource in () if turn is None else turn.resources:
+                if turn is None:
+                    return
+                for resource in turn.resources:
                     if resource.status == "pending":
-                        await self._read_resource(partition, boundary, memory_id, resource)
+                        await self._read_resource(partition, boundary, turn, resource)
             except KeyError:
                 log.info("a partition left while its files were read", partition=partition)
+            except Unavailable as problem:
+                log.info("files are read again", partition=partition, problem=str(problem))
+                await asyncio.sleep(RETRY_S)
             except Exception:
                 log.exception("reading the files of a turn failed", partition=partition)
                 # Not at once again: whatever it is, others are read meanwhile.
                 await asyncio.sleep(RETRY_S)
 
-    async def _read_resource(self, partition: int, boundary: str, memory_id: str, resource: Resource) -> None:
-        keep, uri = self._keep(partition), resource.uri
+    async def _read_resource(self, partition: int, boundary: str, turn: Memory, resource: Resource) -> None:
+        keep, memory_id, uri = self._keep(partition), turn.memory_id, resource.uri
         try:
             with tempfile.TemporaryDirectory(prefix="modestream-file-") as folder:
                 path = Path(folder) / "file"
                 await self._source.fetch(uri, boundary, path)
                 media_type = resource.media_type or "application/octet-stream"
-                text = await self._reader.read(path, media_type=media_type, name=file_name(resource))
+                text = await self._text_of(turn, FileToRead(path, uri, media_type, file_name(resource)))
         except ReadFailed as failed:
             failing = partial(keep.fail, memory_id, uri, failed.code, str(failed))
             await self._apply(partition, boundary, _once(failing))
@@ -163,14 +171,35 @@ class ReadFiles:
                 if self._ctx.foreground.is_expected:
                     await asyncio.sleep(min((clock() - began) / 2, MAX_PAUSE_S))
         analysis = None
-        if (turn := self._keep(partition).as_read(memory_id, uri, text)) is not None:
+        if (read := self._keep(partition).as_read(memory_id, uri, text)) is not None:
             try:
-                analysis = await self._prepare.analyse(partition, turn, await self._prepare.in_force())
+                analysis = await self._prepare.analyse(partition, read, await self._prepare.in_force())
             except Rejected as problem:
                 # Its parts are found all the same.
                 log.warning("custom step refuses a file", problem=problem.code, partition=partition)
-                analysis = AnalysedText.of(turn, None, [])
+                analysis = AnalysedText.of(read, None, [])
         await self._apply(partition, boundary, self._keep(partition).finish(memory_id, uri, text, analysis))
+
+    async def _text_of(self, turn: Memory, file: FileToRead) -> FileText:
+        """Read a file by the step of the pipelines. Raises ReadFailed; Unavailable while that step can't run here."""
+        active = await self._prepare.in_force()
+        if active.awaits(READ_FILES):
+            raise Unavailable("reading waits for the revision of the pipelines that counts")
+        if not active.is_on(READ_FILES) and not active.has_custom(READ_FILES):
+            raise ReadFailed("no_reader", f"{READ_FILES} is switched off.")
+
+        async def read(_: State) -> State:
+            return {"file_text": await self._reader.read(file.path, media_type=file.media_type, name=file.name)}
+
+        state: State = {"memory": turn, "file": file, "file_text": FileText("", "none")}
+        try:
+            await active.run({READ_FILES: read}, state)
+        except Rejected as problem:
+            if problem.code == "unavailable":
+                raise Unavailable(problem.message) from problem
+            raise ReadFailed("unreadable", problem.message) from problem
+        text: FileText = state["file_text"]
+        return text if text.segments else replace(text, segments=self._reader.segments_of(text.text))
 
     async def _apply(self, partition: int, boundary: str, slices: Slices[list[MemoryEvent]]) -> None:
         """Write in slices and publish the resulting events; returns when all is durable."""

@@ -199,7 +199,7 @@ async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
 
 log = structlog.get_logger()
 
-INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
+INGEST, READ_FILES, EXTRACT_ITEMS = "memorize.ingest", "memorize.read_files", "memorize.extract_items"
 """The built-in steps after which custom steps may change a turn, and its items, before they are stored."""
 
 EDIT_IMPORT_S = 8.0

@@ -15,6 +15,7 @@ from agents.rules.memory.resources import derive_part_id
 from schemas.state.files import FileText, ReadFailed, boundary_prefix, file_key, upload_key
 from schemas.state.memories import Memory, Resource, derive_memory_id
 from streams.flow.background import reading_files
+from tests.fakes.file_reader import InProcessFileReader
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message, turn_message
@@ -273,15 +274,12 @@ async def test_bytes_of_another_user_are_like_bytes_of_nobody(pipeline: InMemory
     assert (await is_read(pipeline, "f-9", "u2")).code == "unavailable"
 
 
-class Stuck:
+class Stuck(InProcessFileReader):
     """A reader that is never done."""
 
     async def read(self, path: Path, *, media_type: str, name: str) -> FileText:
         await asyncio.Event().wait()
         raise ReadFailed("unreadable", f"{name} of {media_type} at {path} was never read.")
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 async def test_a_killed_worker_goes_on_reading(tmp_path: Path) -> None:
