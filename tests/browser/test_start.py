@@ -1,6 +1,7 @@
 """A first visit that ends in success: a turn by hand, a sample, an import; keys, pipelines, exports."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -61,6 +62,9 @@ def test_an_export_is_downloaded_and_imported(
     page.get_by_label("Where it is from").select_option("jsonl")
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_text("Imported:")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("status").get_by_role("link", name="modes")).to_have_attribute(
+        "href", re.compile(r"/modes\?.*suggest=1")
+    )
 
 
 def test_a_step_of_a_pipeline_is_changed_after_a_check_and_taken_back(
