@@ -66,7 +66,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "lines": 98_770, "modules": 476, "functions/100": 11.1, "imports %": 7.4, COMMENTS: 1.22, "used once": 822,
         "small": 3, "one": 0,
     },
-    "tests": {"lines": 95_523, "one": 0, "tuple asserts": 0},
+    "tests": {"lines": 95_530, "one": 0, "tuple asserts": 0},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
