@@ -131,12 +131,8 @@ async def troubles_of(pages: Pages, view: View) -> list[Json]:
             failed,
             "retry_failed",
         )
-    modes = (await boundary_of(pages.service, view) or {}).get("modes", {}).values()
-    used = {GENERAL, *(mode.get("embedder") for mode in modes)}
-    for name, embedder in (state.get("embedders") or {}).items():
-        # Those of other users' modes are no trouble of this one.
-        if embedder["state"] == "failed" and name in used:
-            add(f"The embedder {name} is missing", "modes")
+    for name in await missing_embedders(pages, view, state):
+        add(f"The embedder {name} is missing", "modes")
     models = state.get("language_model")
     for name, model in models.items() if isinstance(models, dict) else ():
         if model["state"] == "open":
@@ -144,6 +140,16 @@ async def troubles_of(pages: Pages, view: View) -> list[Json]:
     if (behind := sum((state.get("lag") or {}).get(topic, 0) for topic in ("turns", "memories"))) > MUCH_LAG:
         add("records wait to be processed", "health", behind)
     return troubles
+
+
+async def missing_embedders(pages: Pages, view: View, state: Json) -> list[str]:
+    """Return the embedders of the user's modes that can't be had; the page of a sound service asks for no modes."""
+    missing = [name for name, embedder in (state.get("embedders") or {}).items() if embedder["state"] == "failed"]
+    if not missing:
+        return []
+    modes = (await boundary_of(pages.service, view) or {}).get("modes", {}).values()
+    used = {GENERAL, *(mode.get("embedder") for mode in modes)}
+    return [name for name in missing if name in used]
 
 
 async def _numbers(pages: Pages, view: View) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import (
     PARTITIONS,
     SOON,
+    Json,
+    ReceivedRecord,
     StandIn,
     connected,
     error,
@@ -75,6 +77,15 @@ async def test_requests_carry_a_deadline_and_turns_do_not(memory: MemoryClient, 
     assert before + 59 < deadline <= time.time() + 60
 
 
+async def test_concurrent_calls_get_their_own_replies_in_any_order(memory: MemoryClient, service: StandIn) -> None:
+    service.behaviour = silent
+    calls = [asyncio.create_task(memory.remember(f"content {number}")) for number in range(20)]
+    seen = [await service.next("turns") for _ in calls]
+    for each in reversed(seen):
+        await service.reply(each, reply_by_contract(each)[0])
+    assert [done.memory_id for done in await asyncio.gather(*calls)] == [f"content {number}" for number in range(20)]
+
+
 async def test_clients_on_one_reply_topic_get_only_their_replies(live_broker: RunningBroker, service: StandIn) -> None:
     names = [f"client {number}" for number in range(2 * PARTITIONS)]
     async with (
@@ -88,6 +99,12 @@ async def test_clients_on_one_reply_topic_get_only_their_replies(live_broker: Ru
         calls = [client.remember(f"{name} {n}") for name in names for n, client in enumerate(clients)]
         memory_ids = [done.memory_id for done in await asyncio.gather(*calls)]
     assert memory_ids == [f"{name} {n}" for name in names for n in range(len(clients))]
+
+
+async def test_second_reply_is_ignored(memory: MemoryClient, service: StandIn) -> None:
+    service.behaviour = lambda seen: [*reply_by_contract(seen), error("internal", "the second reply")]
+    assert (await memory.remember("first")).memory_id == "first"
+    assert (await memory.remember("second")).memory_id == "second"
 
 
 async def test_call_without_a_reply_times_out_with_advice(memory: MemoryClient, service: StandIn) -> None:
@@ -123,6 +140,13 @@ async def test_reply_with_unknown_fields_is_accepted(memory: MemoryClient, servi
     service.behaviour = lambda seen: [{**body, "new": 1} for body in reply_by_contract(seen)]
     assert (await memory.remember("x")).memory_id == "x"
     assert (await memory.retrieve("x")).strategy == "hybrid"
+
+
+async def test_command_gives_its_result(memory: MemoryClient, service: StandIn) -> None:
+    assert await memory.command("forget", {"user": True}, project_id="p2") == {"told": "forget"}
+    seen = await service.next("commands")
+    assert seen.value["scope"] == {"user_id": "u1", "project_id": "p2"}
+    assert seen.value["arguments"] == {"user": True}
 
 
 async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
@@ -241,3 +265,21 @@ async def test_query_for_several_users_is_split_and_merged(memory: MemoryClient,
     asked = [await service.next("retrieve") for _ in range(3)]
     assert {seen.key for seen in asked} == {b"a", b"b", b"c"}
     assert service.arrived.empty()
+
+
+def one_user_fails(seen: ReceivedRecord) -> list[Json]:
+    user = seen.value["scope"]["user_id"]
+    return [error("not_allowed", "not yours")] if user == "b" else [finds(user)]
+
+
+async def test_failing_user_fails_the_call(memory: MemoryClient, service: StandIn) -> None:
+    service.behaviour = one_user_fails
+    with pytest.raises(MemoryServiceError, match="not yours"):
+        await memory.retrieve("x", users=["a", "b"])
+
+
+async def test_partial_answer_warns_of_a_failing_user(memory: MemoryClient, service: StandIn) -> None:
+    service.behaviour = one_user_fails
+    answer = await memory.retrieve("x", users=["a", "b"], partial=True)
+    assert [hit.memory_id for hit in answer.hits] == ["m-a"]
+    assert [warning.code for warning in answer.warnings] == ["not_allowed"]

@@ -11,7 +11,8 @@ from modestream_client.failures import MemoryUnreachable
 
 from bench.faults.cluster import Brokers
 from bench.faults.load import Load, word
-from bench.faults.row import Row
+from bench.faults.page import page
+from bench.faults.row import Row, Size
 from streams.up.broker import KafkaInstallation
 
 
@@ -91,6 +92,22 @@ async def test_only_writes_without_acknowledgement_are_sent_again() -> None:
 @pytest.mark.parametrize(("found", "doubled", "is_right"), [(10, 0, True), (9, 0, False), (10, 1, False)])
 def test_row_is_right_with_nothing_lost_or_doubled(found: int, doubled: int, is_right: bool) -> None:
     assert row(found=found, doubled=doubled).is_right is is_right
+
+
+def test_page_has_a_line_for_each_row_and_says_what_was_not_run() -> None:
+    text = page([row(), row(load=9.0)], 2, 8, Size(turns=160, per_second=8.0), ["clocks: none"])
+    assert text.count("| worker, `kill -9` | 10 | 10 | 0 |") == 2
+    assert "--turns 160 --per-second 8 --write` on 2\ncores, with a load average of 3 to 9 " in text
+    assert text.endswith("Not run:\n\n- clocks: none\n")
+
+
+def test_rows_of_a_qdrant_server_say_that_it_was_a_stand_in() -> None:
+    text = page([row()], 2, 8, Size(turns=160, per_second=8.0), ["clocks: none"], [row(load=20.0), row(load=39.0)])
+    usual, on_server = text.split("## With vectors on a Qdrant server")
+    assert usual.count("| worker, `kill -9` | 10 | 10 | 0 |") == 1
+    assert on_server.count("| worker, `kill -9` | 10 | 10 | 0 |") == 2
+    assert "not on Qdrant" in on_server
+    assert "20 to 39" in on_server
 
 
 def row(found: int = 10, doubled: int = 0, load: float = 3.0) -> Row:
