@@ -197,6 +197,9 @@ def _relative_days(text: str, today: date) -> _Matches:
     for match in _NAMED_DAY.finditer(text):
         if not _has_other_meaning(match, text, is_french):
             yield from _shifted_date(match, today, DAY_WORDS[match.group()])
+
+
+def _relative_weeks(text: str, today: date) -> _Matches:
     for match in _WEEK.finditer(text):
         yield from _shifted_date(match, today, 7 * WEEK_PHRASES[match.group()] - today.weekday())
 
@@ -226,7 +229,7 @@ def _relative_weekdays(text: str, today: date) -> _Matches:
 _Rule = Callable[[str, date], _Matches]
 
 _DIGIT_RULES: tuple[_Rule, ...] = (_numeric_dates, _month_name_dates)
-_WORD_RULES: tuple[_Rule, ...] = (_relative_days, _counted_offsets, _relative_weekdays)
+_WORD_RULES: tuple[_Rule, ...] = (_relative_days, _relative_weeks, _counted_offsets, _relative_weekdays)
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[a-z]+")
 _LAST_WORDS_OF_DAYS = {_WORD.findall(phrase)[-1] for phrase in DAY_WORDS}
 _WORDS_OF_DATES = frozenset({*WEEKDAYS, *DAYS_PER_UNIT, *_LAST_WORDS_OF_DAYS})

@@ -112,10 +112,7 @@ async def publish(
                 settled_before -= entry.count if isinstance(entry, MoreProblems) else 1
                 continue
             under_way.append(asyncio.create_task(_sent(entry, send)) if isinstance(entry, Message) else entry)
-            while under_way:
-                first = under_way[0]
-                if len(under_way) < window and isinstance(first, asyncio.Task) and not first.done():
-                    break
+            while under_way and (len(under_way) >= window or not _is_awaited(under_way[0])):
                 await settle()
         while under_way:
             await settle()
@@ -124,6 +121,10 @@ async def publish(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_awaited(entry: asyncio.Task[Settled] | Problem | MoreProblems) -> bool:
+    return isinstance(entry, asyncio.Task) and not entry.done()
 
 
 async def _sent(entry: Message, send: Send) -> Settled:

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.http.routes.memories import RUNS_NOWHERE, download_of, read_file_form, upload_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View, name_of, read_form
-from gateway.pages.texts import pieces_of
+from gateway.pages.texts import Piece, pieces_of
 from gateway.service.access import PROJECT, readable_project
 from gateway.service.calls import Json, Refused
 from schemas.state.files import uploaded_sha256
@@ -155,17 +155,13 @@ async def _file_page(pages: Pages, view: View, memory_id: str) -> Response:
         page = next((part["page"] for part in shown["parts"] if part["page"] is not None), 1)
         shown = await _parts(pages, view, memory_id, page=page, limit=PARTS_OF_PAGE)
     last = shown["first"] + len(shown["parts"])
-    marked = [] if start is None or end is None else [(start, end)]
     return await pages.render(
         view,
         "file.html",
         file["name"],
         "files",
         file=file,
-        parts=[
-            (part, pieces_of(part["text"], [(begin - part["start"], stop - part["start"]) for begin, stop in marked]))
-            for part in shown["parts"]
-        ],
+        parts=[(part, _marked(part, start, end)) for part in shown["parts"]],
         page=page,
         preview=preview_of(file),
         pager={
@@ -184,3 +180,9 @@ def preview_of(file: Mapping[str, Any]) -> str | None:
         return "image"
     is_pdf = file["media_type"] == "application/pdf" or PurePath(file["name"]).suffix.lower() == ".pdf"
     return "pages" if is_pdf and file["pages"] else None
+
+
+def _marked(part: Mapping[str, Any], start: int | None, end: int | None) -> list[Piece]:
+    if start is None or end is None:
+        return pieces_of(part["text"], [])
+    return pieces_of(part["text"], [(start - part["start"], end - part["start"])])

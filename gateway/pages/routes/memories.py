@@ -240,7 +240,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
         actions = {
-            "move": lambda pages, view, record, form: _moved_one(pages, view, record, form.text("mode")),
+            "move": _move_one,
             "edit": _edit,
             "correct": _correct,
             "filter": _filter,
@@ -325,6 +325,10 @@ async def _memory_page(pages: Pages, view: View, record: Json) -> Response:
         text_hash=_text_hash(record),
         **LABELS,
     )
+
+
+async def _move_one(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    return await _moved_one(pages, view, record, form.text("mode"))
 
 
 async def _moved_one(pages: Pages, view: View, record: Json, mode: str) -> Response:

@@ -200,7 +200,7 @@ async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
 log = structlog.get_logger()
 
 INGEST, READ_FILES, EXTRACT_ITEMS = "memorize.ingest", "memorize.read_files", "memorize.extract_items"
-"""The built-in steps after which custom steps may change a turn, and its items, before they are stored."""
+"""The built-in steps after which custom steps may change a turn, its files and its items before they are stored."""
 
 EDIT_IMPORT_S = 8.0
 """Time limit of an import, and of construction, that an edit waits for: callers over HTTP wait 10 s by default."""
