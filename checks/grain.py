@@ -63,10 +63,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 98_770, "modules": 476, "functions/100": 11.1, "imports %": 7.4, COMMENTS: 1.22, "used once": 822,
+        "lines": 98_780, "modules": 476, "functions/100": 11.1, "imports %": 7.4, COMMENTS: 1.22, "used once": 826,
         "small": 3, "one": 0,
     },
-    "tests": {"lines": 95_530, "one": 0, "tuple asserts": 0},
+    "tests": {"lines": 95_780, "one": 0, "tuple asserts": 0},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

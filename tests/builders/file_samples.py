@@ -248,7 +248,7 @@ HOSTILE = {
         DOCX,
         fails=UNREADABLE,
     ),
-    "a DOCX of 50,000 elements": Sample(lambda: docx("<w:p/>" * 50_000 + paragraph(KEY)), "a.docx", DOCX, (KEY,)),
+    "a DOCX of 200,000 elements": Sample(lambda: docx("<w:p/>" * 200_000 + paragraph(KEY)), "a.docx", DOCX, (KEY,)),
     "a DOCX nested deeply": Sample(lambda: docx("<w:sdt>" * 200_000 + "</w:sdt>" * 200_000), "a.docx", DOCX, fails=ANY),
     "half of a DOCX": Sample(lambda: docx(paragraph(KEY))[:200], "a.docx", DOCX, fails=UNREADABLE),
     "a DOCX with a password": Sample(encrypted_docx, "a.docx", DOCX, fails=UNREADABLE),
@@ -356,7 +356,7 @@ HOSTILE = {
     "a text that begins like an e-mail": Sample(
         lambda: b"Subject: keys\r\n" + b"  - one\r\n" * 500 + KEY.encode(), "a.txt", "text/plain", (KEY,), fails=READY
     ),
-    "50,000 headings": Sample(lambda: b"# a\n" * 50_000, "a.md", "text/markdown", fails=READY),
+    "200,000 headings": Sample(lambda: b"# a\n" * 200_000, "a.md", "text/markdown", fails=READY),
     "a table of 150,000 columns and short rows": Sample(
         lambda: ",".join(f"a{n}" for n in range(150_000)).encode() + b"\nx" * 150_000, "a.csv", "text/csv", fails=READY
     ),

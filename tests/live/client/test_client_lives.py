@@ -56,7 +56,9 @@ async def test_client_survives_a_broker_restart_and_closes_during_an_outage(tmp_
             assert (await memory.remember("after", timeout=30)).memory_id == "after"
             contents = [(await service.next("turns")).value["content"] for _ in range(3)]
             assert contents == ["before", "during", "after"]
-        leaving = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix).__aenter__()
+            leaving = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix).__aenter__()
+            await leaving.remember("before it leaves")
+            await service.next("turns")
         os.kill(again.pid, signal.SIGKILL)
         with pytest.raises(MemoryTimeout):
             await leaving.remember("never", timeout=1)

@@ -55,6 +55,7 @@ def model_of(pid: int) -> str:
 
 @pytest.fixture
 async def supervisor(deployment: Deployment) -> AsyncIterator[Supervisor]:
+    deployment.partitions = 4
     layout = Layout(deployment.directory / "data")
     layout.create()
     environment = {**os.environ, **deployment.environment, "MODESTREAM_DATA_DIR": str(layout.data_dir)}

@@ -36,8 +36,8 @@ QUESTIONS = ["where do we deploy?", "who moved the kettle", "When does the fligh
 ITEMS: Json = {"types": ["semantic", "procedural", "state_object", "document"], "top_k": 100}
 """Types of items."""
 
-OTHERS = 30
-"""Other users: together 180 turns, many times those of one."""
+OTHERS = 80
+"""Other users: together some 500 turns, many times those of one."""
 
 
 @asynccontextmanager

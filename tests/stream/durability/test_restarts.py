@@ -200,10 +200,11 @@ async def test_model_moves_survive_outages_and_kills(tmp_path: Path, run_on: flo
     await assert_kills_change_nothing(before, tmp_path, run_on)
 
 
-async def test_models_registers_survive_outages_and_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run_on", RUN_ON)
+async def test_models_registers_survive_outages_and_kills(tmp_path: Path, run_on: float) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn_message(IN_TWO_REGISTERS, "t-new"))
-    await assert_kills_change_nothing(before, tmp_path, RUN_ON[0])
+    await assert_kills_change_nothing(before, tmp_path, run_on)
 
 
 @pytest.mark.parametrize("name", ["rename", "delete and move", "delete and forget", "hide one", "hide a mode"])
