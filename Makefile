@@ -23,6 +23,7 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
 REQUIRED_PARTS := test-wheels test-kills test-live test-browser test-stream test-unit test-fixed-properties test-contract
+REQUIRED := $(REQUIRED_PARTS) types limits docs
 TEST_PARTS := $(REQUIRED_PARTS) test-random-properties
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
@@ -122,10 +123,10 @@ compiled: .venv/complete
 	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
 required: lint compiled ## what every change needs but the acceptance: lint, then tests, types, limits and documents side by side
-	$(call run_parts,$(REQUIRED_PARTS) types limits docs)
+	$(call run_parts,$(REQUIRED))
 
 required-and-accepted: lint compiled ## the same with the acceptance client, where it is
-	$(call run_parts,$(REQUIRED_PARTS) types limits docs acceptance)
+	$(call run_parts,$(REQUIRED) acceptance)
 
 # After what has time limits as well, beside what only computes.
 acceptance: | test-wheels test-kills test-live test-browser
